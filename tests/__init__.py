@@ -1,0 +1,1 @@
+"""The tests; `servers`, `processes` and `waiting` are what they share."""
