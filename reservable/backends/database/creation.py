@@ -1,0 +1,42 @@
+"""Making the table of reservations when it is first needed, in a transaction of its own."""
+
+from __future__ import annotations
+
+from sqlalchemy import inspect
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.schema import CreateTable
+
+from reservable.backends.database.execution import Execution
+from reservable.errors import BackendError, ConfigurationError
+
+
+def create(execution: Execution) -> None:
+    """Create the table unless it is there; two processes may do so at once.
+
+    Raises `BackendError` when this user may not create tables.
+    """
+    engine = execution.connections.engine
+    table = execution.table
+    try:
+        with engine.connect() as connection:
+            connection.execute(CreateTable(table, if_not_exists=True))
+    except SQLAlchemyError as error:
+        # PostgreSQL's IF NOT EXISTS still loses the race against a concurrent CREATE with a duplicate in its
+        # catalogue; what counts is whether the table is there now.
+        if inspect(engine).has_table(table.name, schema=table.schema):
+            return
+        raise BackendError(f"{_missing(execution)} and could not be created: {getattr(error, 'orig', error)}") from error
+
+
+def refuse(execution: Execution) -> ConfigurationError:
+    """The error for a missing table that we were told not to create."""
+    return ConfigurationError(_missing(execution))
+
+
+def _missing(execution: Execution) -> str:
+    table = execution.table
+    ddl = " ".join(str(CreateTable(table).compile(dialect=execution.connections.dialect)).split())
+    return (
+        f"the table {table.fullname!r} of the reservations is missing: add a migration for it (let Alembic see "
+        f"reservable.backends.database.reservations_table(Base.metadata), or run: {ddl})"
+    )

@@ -1,0 +1,147 @@
+"""The statements of the table of reservations, one builder for every dialect.
+
+A row whose `until` is past is over: it stays, so that the fence of its name never goes back, and is taken over
+in place or pruned. Every verb is one atomic statement in a transaction of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Executable,
+    FromClause,
+    Insert,
+    Select,
+    String,
+    Table,
+    bindparam,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    literal_column,
+    select,
+    update,
+)
+from sqlalchemy.dialects import mysql, postgresql, sqlite
+
+from reservable.backends.database.clock import clock
+
+COLUMNS = ("name", "token", "owner", "fence", "since", "until")
+
+_FREED = {"until": literal_column("0"), "token": literal_column("''")}
+
+PAGE = 500
+"""Rows that `list` and `prune` look at in one statement."""
+
+
+def _text(name: str) -> Any:
+    return bindparam(name, type_=String())
+
+
+def _number(name: str) -> Any:
+    return bindparam(name, type_=BigInteger())
+
+
+class Statements:
+    """Every statement of one table in one dialect, as SQLAlchemy Core with bind parameters.
+
+    `name`, `token` and `owner` are text, `lifetime` is microseconds.
+    """
+
+    def __init__(self, table: Table, dialect: str) -> None:
+        self.table = table
+        self.dialect = dialect
+        t = table.c
+        live = t.until > clock()
+        mine = (t.name == _text("name")) & (t.token == _text("token")) & live
+        self.acquire = self._acquire()
+        self.extend = self._extend(mine)
+        self.release = self._release(mine)
+        self.break_ = update(table).where(t.name == _text("name"), live).values(_FREED)
+        self.standing = select(*(t[c] for c in COLUMNS)).where(t.name == _text("name"))
+        held = select(t.name, t.owner, t.fence, t.since, t.until, clock().label("now")).where(live)
+        self.holder = held.where(t.name == _text("name"))
+        self.page = held.where(t.name > _text("after"), t.name >= _text("low"), t.name < _text("high"))
+        self.page = self.page.order_by(t.name).limit(PAGE)
+        # A fence that lies ahead of the clock must not be forgotten, or the next one would be smaller.
+        over = (t.until <= clock()) & (t.fence < clock())
+        ours = (t.name > _text("after")) & (t.name >= _text("low")) & (t.name < _text("high"))
+        self.over = select(t.name).where(ours, over).order_by(t.name).limit(PAGE)
+        names = bindparam("names", expanding=True, type_=String())
+        self.prune = delete(table).where(t.name.in_(names), over)
+        tokens = bindparam("tokens", expanding=True, type_=String())
+        self.by_token = select(*(t[c] for c in COLUMNS)).where(t.token.in_(tokens), live)
+        self.held = select(*(t[c] for c in COLUMNS)).where(t.name.in_(names), live)
+
+    def granting(self, rows: Select[Any]) -> Insert:
+        """Insert the rows (in the order of COLUMNS), taking over what is over; returns what then stands.
+
+        A name that somebody else holds stays as it is, and comes back with their token: so one statement
+        both decides and says who won. Asked again with the token that holds, it changes nothing.
+        """
+        return self._upsert(self._insert().from_select(list(COLUMNS), rows))
+
+    def _insert(self) -> Any:
+        makers: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
+        return makers.get(self.dialect, mysql.insert)(self.table)
+
+    def _acquire(self) -> Insert:
+        name, token, owner, lifetime = _text("name"), _text("token"), _text("owner"), _number("lifetime")
+        if self.dialect == "postgresql":
+            # Look before writing: a refusal then costs no write. The clock is read once, in a subquery of
+            # its own, since clock_timestamp() moves while the statement runs.
+            t = self.table.c
+            now = self.now()
+            theirs = exists().where(t.name == name, t.until > now.c.now, t.token != token)
+            rows = select(name, token, owner, now.c.now, now.c.now, now.c.now + lifetime).where(~theirs)
+            return self.granting(rows)
+        values = {"name": name, "token": token, "owner": owner, "fence": clock(), "since": clock()}
+        return self._upsert(self._insert().values(**values, until=clock() + lifetime))
+
+    @staticmethod
+    def now() -> FromClause:
+        """A one-row table with the clock in its column `now`, read once a statement."""
+        return select(clock().label("now")).subquery("clock")
+
+    def _upsert(self, statement: Any) -> Insert:
+        t = self.table.c
+        new = statement.inserted if self.dialect in ("mysql", "mariadb") else statement.excluded
+        over = t.until <= new.since
+        changes: dict[str, ColumnElement[Any]] = {
+            "token": case((over, new.token), else_=t.token),
+            "owner": case((over, new.owner), else_=t.owner),
+            "since": case((over, new.since), else_=t.since),
+            "fence": case((over, self._greatest(new.fence, t.fence + 1)), else_=t.fence),
+            # Last: MySQL evaluates from left to right, and all of the above ask for the old `until`.
+            "until": case((over, new.until), else_=t.until),
+        }
+        if self.dialect in ("mysql", "mariadb"):
+            statement = statement.on_duplicate_key_update(list(changes.items()))
+        else:
+            statement = statement.on_conflict_do_update(index_elements=["name"], set_=changes)
+        if self.dialect == "mysql":
+            return statement  # MySQL cannot return rows: `standing` is read after it
+        return statement.returning(*(t[c] for c in COLUMNS))
+
+    def _greatest(self, one: Any, other: Any) -> ColumnElement[Any]:
+        return func.max(one, other) if self.dialect == "sqlite" else func.greatest(one, other)
+
+    def _extend(self, mine: ColumnElement[bool]) -> Executable:
+        until = clock() + _number("lifetime")
+        if self.dialect in ("mysql", "mariadb"):
+            # No UPDATE ... RETURNING: LAST_INSERT_ID(n) sends n back with the row count (MySQL manual,
+            # "LAST_INSERT_ID([expr])"), as the cursor's lastrowid.
+            return update(self.table).where(mine).values(until=func.last_insert_id(until))
+        return update(self.table).where(mine).values(until=until).returning(self.table.c.until)
+
+    def _release(self, mine: ColumnElement[bool]) -> Executable:
+        if self.dialect == "postgresql":
+            # Losing a release in a crash only means that its lifetime runs out, so it does not wait for the
+            # disk; `true` keeps the setting to this one transaction.
+            mine &= func.set_config("synchronous_commit", "off", literal_column("true")).is_not(None)
+        return update(self.table).where(mine).values(_FREED)

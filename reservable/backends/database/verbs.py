@@ -1,0 +1,133 @@
+"""The verbs of a reservation table as plans: which statement, with which values, and what its rows mean."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from reservable.backends.base import Verbs
+from reservable.grants import MICROSECOND, Grant, Holder, Released
+from reservable.plans import Plan
+from reservable.retrying import Asking
+
+
+class Execute(NamedTuple):
+    """The step that runs one statement, named after its attribute in `Statements`."""
+
+    statement: str
+    values: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the database said: the rows, or how many were changed (and MySQL's LAST_INSERT_ID)."""
+
+    rows: Sequence[Any]
+    count: int
+    last: int | None = None
+
+
+class DatabaseVerbs(Verbs):
+    """The contract of `Backend`, in terms of `Execute` steps."""
+
+    BATCH = 1000
+    """Names that one statement is asked about."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+
+    def acquire(self, name: str, token: str, owner: str, lifetime: timedelta) -> Plan[Grant | None]:
+        full = self.prefix + name
+        values = {"name": full, "token": token, "owner": owner, "lifetime": lifetime // MICROSECOND}
+        answer = yield from Asking()(Execute("acquire", values))
+        return self.granted(answer.rows, {token})
+
+    def granted(self, rows: Sequence[Any], tokens: set[str]) -> Grant | None:
+        """The grant among the rows that stand, by its token; None when somebody else's stands, or nothing."""
+        for name, token, _owner, fence, since, until in rows:
+            if token in tokens:
+                return Grant(self.bare(name), token, fence, since, until)
+        return None
+
+    def bare(self, name: str) -> str:
+        """The name without this store's prefix."""
+        return name[len(self.prefix) :]
+
+    def acquire_first(self, names: Sequence[str], token: str, owner: str, lifetime: timedelta) -> Plan[Grant | None]:
+        standing: dict[str, Any] = {}
+        for start in range(0, len(names), self.BATCH) if len(names) > 1 else ():
+            batch = [self.prefix + name for name in names[start : start + self.BATCH]]
+            answer = yield from Asking()(Execute("held", {"names": batch}))
+            standing.update((self.bare(row[0]), row) for row in answer.rows)
+        ours = self.granted(list(standing.values()), {token})
+        if ours is not None:
+            return ours  # asked before with this token, and the answer did not arrive
+        for name in names:
+            if name not in standing:
+                grant = yield from self.acquire(name, token, owner, lifetime)
+                if grant is not None:
+                    return grant
+        return None
+
+    def release(self, name: str, token: str) -> Plan[Released]:
+        ask = Asking()
+        full = self.prefix + name
+        answer = yield from ask(Execute("release", {"name": full, "token": token}))
+        if answer.count:
+            return Released.YES
+        if ask.again:
+            return Released.UNKNOWN
+        answer = yield from Asking()(Execute("holder", {"name": full}))
+        return Released.BY_ANOTHER if answer.rows else Released.NOT_HELD
+
+    def extend(self, name: str, token: str, lifetime: timedelta) -> Plan[int | None]:
+        values = {"name": self.prefix + name, "token": token, "lifetime": lifetime // MICROSECOND}
+        answer = yield from Asking()(Execute("extend", values))
+        if answer.rows:
+            return int(answer.rows[0][0])
+        return answer.last if answer.count else None
+
+    def holder(self, name: str) -> Plan[Holder | None]:
+        answer = yield from Asking()(Execute("holder", {"name": self.prefix + name}))
+        return self._holder(answer.rows[0]) if answer.rows else None
+
+    def _holder(self, row: Any) -> Holder:
+        name, owner, fence, since, until, now = row
+        return Holder.at(now, name=self.bare(name), owner=owner, fence=fence, since=since, until=until)
+
+    def break_(self, name: str) -> Plan[bool]:
+        answer = yield from Asking()(Execute("break_", {"name": self.prefix + name}))
+        return bool(answer.count)
+
+    def page(self, pattern: str, after: Any) -> Plan[tuple[Sequence[Holder], Any]]:
+        answer = yield from Asking()(Execute("page", self._span(after, fixed_start(pattern))))
+        matches = re.compile(fnmatch.translate(pattern)).match
+        holders = [holder for holder in map(self._holder, answer.rows) if matches(holder.name)]
+        return holders, (answer.rows[-1][0] if answer.rows else None)
+
+    def prune(self) -> Plan[int]:
+        # Small batches in the order of the names: two prunes, or a prune and a takeover, meet in one order
+        # and hold few rows at a time. The DELETE asks again whether each is over.
+        pruned, after = 0, ""
+        while True:
+            answer = yield from Asking()(Execute("over", self._span(after, "")))
+            names = [row[0] for row in answer.rows]
+            if not names:
+                return pruned
+            answer = yield from Asking()(Execute("prune", {"names": names}))
+            pruned += answer.count
+            after = names[-1]
+
+    def _span(self, after: str | None, start: str) -> dict[str, str]:
+        """The names that start so, behind `after`: a range of the primary key."""
+        low = self.prefix + start
+        return {"after": after or "", "low": low, "high": low + "\x7f"}
+
+
+def fixed_start(pattern: str) -> str:
+    """The text in front of a shell pattern's first wildcard."""
+    return re.split(r"[*?\[]", pattern, maxsplit=1)[0]

@@ -1,0 +1,5 @@
+"""Reservations in Redis: one key each, decided in short Lua scripts."""
+
+from reservable.backends.redis.backend import RedisBackend
+
+__all__ = ["RedisBackend"]

@@ -1,0 +1,67 @@
+"""Sentinel tells where the master is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+import redis
+from redis.sentinel import Sentinel
+
+from reservable.backends.redis import RedisBackend
+from reservable.errors import BackendError, ConfigurationError
+from reservable.grants import Released
+from tests.server_process import free_port
+from tests.servers import Redis
+
+NAME = "videos:1:download"
+MINUTE = timedelta(minutes=1)
+
+
+class SentinelServer(Redis):
+    """A Sentinel; it wants a file that it may write its settings to."""
+
+    def _command(self) -> list[str]:
+        settings = self.folder / "sentinel.conf"
+        settings.write_text(f"port {self.port}\nbind 127.0.0.1\ndir {self.folder}\n")
+        settings.chmod(0o666)
+        return [self._redis, str(settings), "--sentinel"]
+
+
+@pytest.fixture
+def sentinel(own_server: Redis) -> Iterator[int]:
+    """The port of a Sentinel that watches a server as "mymaster"."""
+    with SentinelServer() as server:
+        with redis.Redis(port=server.port) as admin:
+            admin.execute_command("SENTINEL", "MONITOR", "mymaster", "127.0.0.1", own_server.port, 1)
+        yield server.port
+
+
+def test_sentinel_tells_where_the_master_is(
+    sentinel: int, own_server: Redis, connect: Callable[..., RedisBackend]
+) -> None:
+    nowhere = free_port()
+    backend = connect(f"redis+sentinel://127.0.0.1:{nowhere},127.0.0.1:{sentinel}/mymaster/2", "a:")
+    assert backend.acquire(NAME, "A", "o", MINUTE)
+    with redis.Redis(port=own_server.port, db=2) as client:
+        assert client.exists(f"a:{NAME}")
+    given = Sentinel([("127.0.0.1", sentinel)])
+    with given.master_for("mymaster", db=2) as master:
+        other = RedisBackend(master, "a:")
+        assert other.release(NAME, "A") is Released.YES
+        other.close()
+    with (
+        given.slave_for("mymaster") as replica,
+        pytest.raises(ConfigurationError, match="master_for"),
+    ):
+        RedisBackend(replica)
+    for one in given.sentinels:
+        one.close()
+
+
+def test_the_wrong_service_name_is_a_broken_store(
+    sentinel: int, connect: Callable[..., RedisBackend]
+) -> None:
+    with pytest.raises(BackendError):
+        connect(f"redis+sentinel://127.0.0.1:{sentinel}/other").acquire(NAME, "A", "o", MINUTE)
