@@ -1,13 +1,14 @@
 """Asking a store again: which trouble is worth another try, and how long to pause in between.
 
-Plans only: no clock, no I/O. A backend's performer turns its driver's errors into the two signals below;
-everything else it raises as `BackendError` at once.
+Plans only: no clock, no I/O. A backend's performer turns its driver's errors into the two signals below, and
+everything else into a `BackendError`.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from reservable.errors import BackendError
@@ -16,16 +17,24 @@ from reservable.plans import Pause, Plan
 PATIENCE = 5.0
 """Seconds of pauses a store is given to get over a passing conflict before that becomes a `BackendError`."""
 
-RECONNECTS = 2
-"""How often a request is sent again after its connection broke."""
+ASK_AGAIN_AFTER = (0.02, 0.2)
+"""Seconds of pause before the second and the third try of a request whose reply was lost."""
 
 
-class Contended(Exception):
-    """The store did nothing and says why: a deadlock, a serialization failure, a busy file. Ask again."""
+class Signal(Exception):
+    """What a performer raises when asking again can help; `failure` is what to raise when it does not."""
+
+    def __init__(self, failure: BackendError) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
 
 
-class LostReply(Exception):
-    """The connection broke after the request may have been carried out. Ask again, with the same token."""
+class Contended(Signal):
+    """The store did nothing and says why: a deadlock, a serialization failure, a busy file."""
+
+
+class LostReply(Signal):
+    """The request may have reached the store, the answer did not reach us. Ask again with the same token."""
 
 
 def pauses(budget: float = PATIENCE, first: float = 0.001, ceiling: float = 0.1) -> Iterator[float]:
@@ -42,31 +51,30 @@ def pauses(budget: float = PATIENCE, first: float = 0.001, ceiling: float = 0.1)
         step = min(step * 2, ceiling)
 
 
-class Asking:
-    """One request to a store, sent until it is answered; `again` tells whether a reply was lost on the way."""
+def asking(step: Any, undo: Any = None, *, repeatable: bool = True) -> Plan[tuple[Any, bool]]:
+    """The answer to one request, and whether a reply was lost before it.
 
-    __slots__ = ("again",)
-
-    def __init__(self) -> None:
-        self.again = False
-
-    def __call__(self, step: Any) -> Plan[Any]:
-        """Perform the step, again and again while that can help; the signals end here as `BackendError`."""
-        reconnects = RECONNECTS
-        waits: Iterator[float] | None = None
-        while True:
-            try:
-                return (yield step)
-            except Contended as signal:
-                waits = waits or pauses()
-                pause = next(waits, None)
-                if pause is None:
-                    raise BackendError(str(signal)) from signal.__cause__
-            except LostReply as signal:
-                self.again = True
-                if not reconnects:
-                    raise BackendError(str(signal)) from signal.__cause__
-                reconnects -= 1
-                pause = 0.0 if reconnects else 0.05
-            if pause:
-                yield Pause(pause)
+    Once a reply is lost the question is open, so it is asked twice more, whatever comes between. When there is
+    still no answer, `undo` is asked for once, unheard, so that nobody is kept waiting for a grant that nobody
+    knows of; then it is a `BackendError`. What must not be done twice is not `repeatable`.
+    """
+    again = False
+    conflicts, losses = pauses(), iter(ASK_AGAIN_AFTER if repeatable else ())
+    while True:
+        try:
+            return (yield step), again
+        except Contended as signal:
+            failure, pause = signal.failure, next(conflicts, None)
+        except LostReply as signal:
+            again, failure, pause = True, signal.failure, next(losses, None)
+        except BackendError as error:
+            if not again:
+                raise
+            failure, pause = error, next(losses, None)
+        if pause is None:
+            break
+        yield Pause(pause)
+    if again and undo is not None:
+        with suppress(Signal, BackendError):
+            yield undo
+    raise failure  # out here, where Python does not chain what a driver said; the cause is set

@@ -19,6 +19,9 @@ from reservable.errors import ConfigurationError, InvalidKey, NotSupported, Unid
 
 INTEGER, UUIDS, TEXT = "integer", "uuid", "text"
 
+_BEYOND = 2**64
+"""More than the integer column of any database holds."""
+
 
 class Identity:
     """How the rows of one mapped class are named; made once a class."""
@@ -41,7 +44,7 @@ class Identity:
 
     def pk(self, values: Sequence[Any]) -> str:
         """The encoded primary key, however its values were typed."""
-        if self._one_integer and type(values[0]) is int:
+        if self._one_integer and type(values[0]) is int and -_BEYOND < values[0] < _BEYOND:
             return str(values[0])
         try:
             typed = [
@@ -50,7 +53,7 @@ class Identity:
             ]
         except (TypeError, ValueError, OverflowError) as error:
             raise InvalidKey(
-                f"{list(values)!r} is no primary key of {self.mapper.class_.__name__}: {error}"
+                f"this is no primary key of {self.mapper.class_.__name__}: {error}"
             ) from error
         return names.pk_text(typed)
 
@@ -153,6 +156,8 @@ def _integer(value: Any) -> int:
     number = int(value)
     if number != value and not isinstance(value, str):
         raise ValueError(f"{value!r} is no integer")
+    if not -_BEYOND < number < _BEYOND:
+        raise ValueError("an integer of more than 64 bits is in no database")
     return number
 
 

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Mapper, Session
 from reservable.backends.database.backend import DatabaseBackend, is_private_memory
 from reservable.backends.database.execution import explained
 from reservable.plans import Pause, run
-from reservable.retrying import Asking
+from reservable.retrying import asking
 from reservable.sqlalchemy import homes
 
 T = TypeVar("T")
@@ -45,4 +45,5 @@ class Reading:
                 return time.sleep(step.seconds)
             return once() if backend is None else backend.attempt(once)
 
-        return run(Asking()(once), perform)
+        answer, _ = run(asking(once), perform)
+        return answer  # type: ignore[no-any-return]

@@ -15,7 +15,8 @@ from reservable.backends.redis import RedisBackend
 from reservable.backends.redis.cluster import ClusterWire
 from reservable.backends.redis.connect import from_url
 from reservable.backends.redis.failures import broken
-from reservable.backends.redis.steps import Call, Look, LostReply, Scan
+from reservable.backends.redis.steps import Call, Look, Scan
+from reservable.retrying import LostReply
 from reservable.backends.redis.verbs import RedisVerbs, glob, milliseconds, shares_slot
 from reservable.backends.redis.wires import PoolWire
 from reservable.errors import BackendError, ConfigurationError

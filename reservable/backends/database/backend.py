@@ -99,7 +99,7 @@ class DatabaseBackend(PlannedBackend[DatabaseVerbs]):
                 return work()
         except Contended as error:
             if self._blocked_by_caller is not None and self._blocked_by_caller():
-                raise BackendError(OWN_WRITE) from error.__cause__
+                raise BackendError(OWN_WRITE) from error.failure.__cause__
             raise
 
     def close(self) -> None:

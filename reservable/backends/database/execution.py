@@ -127,10 +127,11 @@ def explained(error: SQLAlchemyError, dialect: Dialect, url: URL) -> Exception:
 
 
 def translated(found: Trouble, error: Any, url: URL) -> Exception:
-    """The signal or the error for one kind of trouble."""
-    said = f"the database {shown(url)} failed: {error}"
-    kinds = {Trouble.CONTENDED: Contended, Trouble.LOST: LostReply, Trouble.NO_TABLE: NoTable}
-    return kinds.get(found, BackendError)(said)
+    """The signal or the error for one kind of trouble, with the driver's error as its cause."""
+    failure = (NoTable if found is Trouble.NO_TABLE else BackendError)(f"the database {shown(url)} failed: {error}")
+    failure.__cause__ = error
+    signals = {Trouble.CONTENDED: Contended, Trouble.LOST: LostReply}
+    return signals[found](failure) if found in signals else failure
 
 
 def shown(url: URL) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from reservable.backends.base import Verbs
 from reservable.grants import MICROSECOND, Grant, Holder, Released
 from reservable.plans import Plan
-from reservable.retrying import Asking
+from reservable.retrying import asking
 
 
 class Execute(NamedTuple):
@@ -43,7 +43,8 @@ class DatabaseVerbs(Verbs):
     def acquire(self, name: str, token: str, owner: str, lifetime: timedelta) -> Plan[Grant | None]:
         full = self.prefix + name
         values = {"name": full, "token": token, "owner": owner, "lifetime": lifetime // MICROSECOND}
-        answer = yield from Asking()(Execute("acquire", values))
+        undo = Execute("release", {"name": full, "token": token})
+        answer, _ = yield from asking(Execute("acquire", values), undo)
         return self.granted(answer.rows, {token})
 
     def granted(self, rows: Sequence[Any], tokens: set[str]) -> Grant | None:
@@ -61,7 +62,7 @@ class DatabaseVerbs(Verbs):
         standing: dict[str, Any] = {}
         for start in range(0, len(names), self.BATCH) if len(names) > 1 else ():
             batch = [self.prefix + name for name in names[start : start + self.BATCH]]
-            answer = yield from Asking()(Execute("held", {"names": batch}))
+            answer, _ = yield from asking(Execute("held", {"names": batch}))
             standing.update((self.bare(row[0]), row) for row in answer.rows)
         ours = self.granted(list(standing.values()), {token})
         if ours is not None:
@@ -74,25 +75,24 @@ class DatabaseVerbs(Verbs):
         return None
 
     def release(self, name: str, token: str) -> Plan[Released]:
-        ask = Asking()
         full = self.prefix + name
-        answer = yield from ask(Execute("release", {"name": full, "token": token}))
+        answer, again = yield from asking(Execute("release", {"name": full, "token": token}))
         if answer.count:
             return Released.YES
-        if ask.again:
+        if again:  # the request whose reply was lost may be the one that released
             return Released.UNKNOWN
-        answer = yield from Asking()(Execute("holder", {"name": full}))
+        answer, _ = yield from asking(Execute("holder", {"name": full}))
         return Released.BY_ANOTHER if answer.rows else Released.NOT_HELD
 
     def extend(self, name: str, token: str, lifetime: timedelta) -> Plan[int | None]:
         values = {"name": self.prefix + name, "token": token, "lifetime": lifetime // MICROSECOND}
-        answer = yield from Asking()(Execute("extend", values))
+        answer, _ = yield from asking(Execute("extend", values))
         if answer.rows:
             return int(answer.rows[0][0])
         return answer.last if answer.count else None
 
     def holder(self, name: str) -> Plan[Holder | None]:
-        answer = yield from Asking()(Execute("holder", {"name": self.prefix + name}))
+        answer, _ = yield from asking(Execute("holder", {"name": self.prefix + name}))
         return self._holder(answer.rows[0]) if answer.rows else None
 
     def _holder(self, row: Any) -> Holder:
@@ -100,11 +100,12 @@ class DatabaseVerbs(Verbs):
         return Holder.at(now, name=self.bare(name), owner=owner, fence=fence, since=since, until=until)
 
     def break_(self, name: str) -> Plan[bool]:
-        answer = yield from Asking()(Execute("break_", {"name": self.prefix + name}))
+        # Asked twice, it might break the grant of whoever came after.
+        answer, _ = yield from asking(Execute("break_", {"name": self.prefix + name}), repeatable=False)
         return bool(answer.count)
 
     def page(self, pattern: str, after: Any) -> Plan[tuple[Sequence[Holder], Any]]:
-        answer = yield from Asking()(Execute("page", self._span(after, fixed_start(pattern))))
+        answer, _ = yield from asking(Execute("page", self._span(after, fixed_start(pattern))))
         matches = re.compile(fnmatch.translate(pattern)).match
         holders = [holder for holder in map(self._holder, answer.rows) if matches(holder.name)]
         return holders, (answer.rows[-1][0] if answer.rows else None)
@@ -114,11 +115,11 @@ class DatabaseVerbs(Verbs):
         # and hold few rows at a time. The DELETE asks again whether each is over.
         pruned, after = 0, ""
         while True:
-            answer = yield from Asking()(Execute("over", self._span(after, "")))
+            answer, _ = yield from asking(Execute("over", self._span(after, "")))
             names = [row[0] for row in answer.rows]
             if not names:
                 return pruned
-            answer = yield from Asking()(Execute("prune", {"names": names}))
+            answer, _ = yield from asking(Execute("prune", {"names": names}))
             pruned += answer.count
             after = names[-1]
 

@@ -11,8 +11,9 @@ from redis.cluster import RedisCluster
 from redis.exceptions import MaxConnectionsError, NoScriptError
 
 from reservable.backends.redis.failures import broken, chain
-from reservable.backends.redis.steps import Call, Look, LostReply, Scan
+from reservable.backends.redis.steps import Call, Look, Scan
 from reservable.backends.redis.wires import ANSWERS, LOST, PAGE, TROUBLE
+from reservable.retrying import LostReply
 
 
 class ClusterWire:

@@ -1,12 +1,10 @@
-"""What a plan asks of Redis, and how it hears that an answer was lost on the way. Pure values, no driver."""
+"""What a plan asks of Redis: pure values, no driver."""
 
 from __future__ import annotations
 
 from hashlib import sha1
 from importlib.resources import files
 from typing import Any, NamedTuple
-
-from reservable.errors import BackendError
 
 
 class Script(NamedTuple):
@@ -44,14 +42,3 @@ class Scan(NamedTuple):
 
     cursor: Any
     pattern: bytes
-
-
-class LostReply(Exception):
-    """The request may have reached the server, the answer did not reach us.
-
-    `failure` is what to raise, with the driver's error as its cause, when asking again is no use either.
-    """
-
-    def __init__(self, failure: BackendError) -> None:
-        super().__init__("no answer")
-        self.failure = failure

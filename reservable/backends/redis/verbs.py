@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import timedelta
 from fnmatch import fnmatchcase
 from typing import Any
 
 from reservable.backends.base import Verbs
-from reservable.backends.redis.steps import Call, Look, LostReply, Scan, Script
+from reservable.backends.redis.steps import Call, Look, Scan, Script
 from reservable.backends.redis.value import encoded, end, holder, mark
-from reservable.errors import BackendError
 from reservable.grants import Grant, Holder, Released
-from reservable.plans import Pause, Plan
+from reservable.plans import Plan
+from reservable.retrying import asking
 
 ACQUIRE = Script.load("acquire")
 ACQUIRE_FIRST = Script.load("acquire_first")
@@ -28,9 +27,6 @@ HOLDER = Script.load("holder")
 BREAK = Script.load("break")
 
 MILLISECOND = timedelta(milliseconds=1)
-
-ASK_AGAIN_AFTER = (0.02, 0.2)
-"""Seconds of pause before the second and the third try of a request whose reply was lost."""
 
 
 def milliseconds(lifetime: timedelta) -> int:
@@ -66,7 +62,7 @@ class RedisVerbs(Verbs):
         mine, left = mark(token), milliseconds(lifetime)
         key = self._start + name.encode()
         call = Call(ACQUIRE, (key,), (mine, encoded(owner), left))
-        answer, _ = yield from _asking(call, undo=Call(RELEASE, (key,), (mine,)))
+        answer, _ = yield from asking(call, undo=Call(RELEASE, (key,), (mine,)))
         if answer is None:
             return None
         if isinstance(answer, list):
@@ -84,7 +80,7 @@ class RedisVerbs(Verbs):
         if not self._one_slot:
             return (yield from self._acquire_first_of_slots(names, keys, token, owner, lifetime))
         call = Call(ACQUIRE_FIRST, keys, (mark(token), encoded(owner), milliseconds(lifetime)))
-        answer, _ = yield from _asking(call)
+        answer, _ = yield from asking(call)
         if answer is None:
             return None
         which, fence, now, left = answer
@@ -94,7 +90,7 @@ class RedisVerbs(Verbs):
     def _acquire_first_of_slots(
         self, names: Sequence[str], keys: tuple[bytes, ...], token: str, owner: str, lifetime: timedelta
     ) -> Plan[Grant | None]:
-        values, _ = yield from _asking(Look(keys))
+        values, _ = yield from asking(Look(keys))
         mine = mark(token)
         wanted = [i for i, value in enumerate(values) if value is not None and value.startswith(mine)]
         wanted += [i for i, value in enumerate(values) if value is None]
@@ -105,7 +101,7 @@ class RedisVerbs(Verbs):
         return None
 
     def release(self, name: str, token: str) -> Plan[Released]:
-        answer, again = yield from _asking(Call(RELEASE, (self._start + name.encode(),), (mark(token),)))
+        answer, again = yield from asking(Call(RELEASE, (self._start + name.encode(),), (mark(token),)))
         if answer == 1:
             return Released.YES
         if again:  # the request whose reply was lost may be the one that released
@@ -114,7 +110,7 @@ class RedisVerbs(Verbs):
 
     def extend(self, name: str, token: str, lifetime: timedelta) -> Plan[int | None]:
         left = milliseconds(lifetime)
-        now, _ = yield from _asking(Call(EXTEND, (self._start + name.encode(),), (mark(token), left)))
+        now, _ = yield from asking(Call(EXTEND, (self._start + name.encode(),), (mark(token), left)))
         return None if now is None else now + left * 1000
 
     def holder(self, name: str) -> Plan[Holder | None]:
@@ -122,17 +118,13 @@ class RedisVerbs(Verbs):
         return found[0] if found else None
 
     def break_(self, name: str) -> Plan[bool]:
-        try:
-            broken = yield Call(BREAK, (self._start + name.encode(),))
-        except LostReply as lost:
-            failure = lost.failure  # asking again might break the grant of whoever came after
-        else:
-            return bool(broken)
-        raise failure
+        # Asked twice, it might break the grant of whoever came after.
+        broken, _ = yield from asking(Call(BREAK, (self._start + name.encode(),)), repeatable=False)
+        return bool(broken)
 
     def page(self, pattern: str, after: Any) -> Plan[tuple[Sequence[Holder], Any]]:
         cursor, seen = after or (None, set())
-        (keys, cursor), _ = yield from _asking(Scan(cursor, glob(self._prefix, pattern)))
+        (keys, cursor), _ = yield from asking(Scan(cursor, glob(self._prefix, pattern)))
         fresh = self._matching(keys, pattern) - seen  # SCAN may return a key more than once
         seen |= fresh
         holders: list[Holder] = []
@@ -158,35 +150,10 @@ class RedisVerbs(Verbs):
     def _holders(self, keys: tuple[bytes, ...]) -> Plan[list[Holder]]:
         if not keys:
             return []
-        (now, *pairs), _ = yield from _asking(Call(HOLDER, keys))
+        (now, *pairs), _ = yield from asking(Call(HOLDER, keys))
         start = len(self._start)
         return [
             holder(key[start:].decode("utf-8", "replace"), value, now, left)
             for key, value, left in zip(keys, pairs[::2], pairs[1::2], strict=True)
             if value is not None
         ]
-
-
-def _asking(step: Any, undo: Call | None = None) -> Plan[tuple[Any, bool]]:
-    """The answer, and whether a reply was lost before it.
-
-    Once a reply is lost the question is open, so it is asked twice more, whatever comes between. When there is
-    still no answer, `undo` is asked for once, unheard, so that nobody is kept waiting for a grant that nobody
-    knows of; then it is a `BackendError`.
-    """
-    try:
-        return (yield step), False
-    except LostReply as lost:
-        failure = lost.failure
-    for pause in ASK_AGAIN_AFTER:
-        yield Pause(pause)
-        try:
-            return (yield step), True
-        except LostReply as lost:
-            failure = lost.failure
-        except BackendError as error:
-            failure = error
-    if undo is not None:
-        with suppress(LostReply, BackendError):
-            yield undo
-    raise failure

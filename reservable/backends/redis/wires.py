@@ -28,7 +28,8 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from reservable.backends.redis.failures import broken
-from reservable.backends.redis.steps import Call, Look, LostReply, Scan
+from reservable.backends.redis.steps import Call, Look, Scan
+from reservable.retrying import LostReply
 
 ANSWERS = (ResponseError, AuthenticationError, AuthorizationError, BusyLoadingError)
 """Errors that the server sent as its answer, so that it is known that nothing was done."""
