@@ -55,7 +55,7 @@ def configure(
     _check_text("owner", owner)
     _check_text("table", table, needed=True)
     _check_text("schema", schema)
-    options = {"prefix": prefix, "create": create, "table": table, "schema": schema}
+    options: dict[str, Any] = {"prefix": prefix, "create": create, "table": table, "schema": schema}
     if where is None:
         where = os.environ.get(VARIABLE) or None
     backend = open_backend(where, **options) if where is not None else None

@@ -6,7 +6,8 @@ code and one for asyncio, perform the steps. So every decision is written once f
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
+import random
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -21,6 +22,18 @@ class Pause:
     """The step that does nothing for a while."""
 
     seconds: float
+
+
+def pauses(first: float, ceiling: float) -> Iterator[float]:
+    """Random pauses in seconds, without end, that grow from `first` to the ceiling.
+
+    Full jitter, so that processes that collided once do not collide again in step (Brooker, "Exponential
+    Backoff And Jitter", AWS Architecture Blog, 2015).
+    """
+    step = first
+    while True:
+        yield random.uniform(first / 2, step)  # noqa: S311 - spreads load, protects nothing
+        step = min(step * 2, ceiling)
 
 
 def run(plan: Plan[T], perform: Callable[[Any], Any]) -> T:

@@ -1,21 +1,20 @@
 """Asking a store again: which trouble is worth another try, and how long to pause in between.
 
-Plans only: no clock, no I/O. A backend's performer turns its driver's errors into the two signals below, and
+Plans only: no I/O, and no clock but the monotonic one. A backend's performer turns its driver's errors into the two signals below, and
 everything else into a `BackendError`.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator
+import time
 from contextlib import suppress
 from typing import Any
 
 from reservable.errors import BackendError
-from reservable.plans import Pause, Plan
+from reservable.plans import Pause, Plan, pauses
 
 PATIENCE = 5.0
-"""Seconds of pauses a store is given to get over a passing conflict before that becomes a `BackendError`."""
+"""Seconds that a store is given to get over a passing conflict before that becomes a `BackendError`."""
 
 ASK_AGAIN_AFTER = (0.02, 0.2)
 """Seconds of pause before the second and the third try of a request whose reply was lost."""
@@ -37,20 +36,6 @@ class LostReply(Signal):
     """The request may have reached the store, the answer did not reach us. Ask again with the same token."""
 
 
-def pauses(budget: float = PATIENCE, first: float = 0.001, ceiling: float = 0.1) -> Iterator[float]:
-    """Growing random pauses in seconds whose sum is the budget.
-
-    Full jitter, so that processes that collided once do not collide again in step (Brooker, "Exponential
-    Backoff And Jitter", AWS Architecture Blog, 2015).
-    """
-    step = first
-    while budget > 0:
-        pause = min(random.uniform(first / 2, step), budget)  # noqa: S311 - spreads load, protects nothing
-        yield pause
-        budget -= pause
-        step = min(step * 2, ceiling)
-
-
 def asking(step: Any, undo: Any = None, *, repeatable: bool = True) -> Plan[tuple[Any, bool]]:
     """The answer to one request, and whether a reply was lost before it.
 
@@ -59,12 +44,15 @@ def asking(step: Any, undo: Any = None, *, repeatable: bool = True) -> Plan[tupl
     knows of; then it is a `BackendError`. What must not be done twice is not `repeatable`.
     """
     again = False
-    conflicts, losses = pauses(), iter(ASK_AGAIN_AFTER if repeatable else ())
+    patient_until = time.monotonic() + PATIENCE
+    conflicts, losses = pauses(0.001, 0.1), iter(ASK_AGAIN_AFTER if repeatable else ())
     while True:
         try:
             return (yield step), again
         except Contended as signal:
-            failure, pause = signal.failure, next(conflicts, None)
+            failure, pause = signal.failure, next(conflicts)
+            if time.monotonic() + pause > patient_until:
+                break
         except LostReply as signal:
             again, failure, pause = True, signal.failure, next(losses, None)
         except BackendError as error:

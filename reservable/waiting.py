@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import random
 import time
+
+from reservable.plans import pauses
 
 FIRST = 0.004
 CEILING = 0.1
@@ -16,12 +17,12 @@ class Waiting:
     none outlasts the deadline, and the last try is made at the deadline itself.
     """
 
-    __slots__ = ("_deadline", "_expiry", "_step")
+    __slots__ = ("_deadline", "_expiry", "_pauses")
 
     def __init__(self, limit: float) -> None:
         self._deadline = time.monotonic() + limit
         self._expiry: float | None = None
-        self._step = FIRST
+        self._pauses = pauses(FIRST, CEILING)
 
     @property
     def over(self) -> bool:
@@ -40,8 +41,7 @@ class Waiting:
     def pause(self) -> float:
         """Seconds until the next try: never past the deadline, and awake when the holder's time ends."""
         now = time.monotonic()
-        pause = random.uniform(self._step / 2, self._step)  # noqa: S311 - spreads load, protects nothing
-        self._step = min(self._step * 2, CEILING)
+        pause = next(self._pauses)
         if self._expiry is not None and self._expiry > now:
             pause = min(pause, self._expiry - now + 0.001)
         return max(0.0, min(pause, self._deadline - now))

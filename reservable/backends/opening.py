@@ -63,7 +63,8 @@ def open_backend(
 
 
 def _from_url(url: str, *, prefix: str, create: bool, table: str, schema: str | None) -> Backend:
-    scheme = url.partition(":")[0].lower()
+    scheme, separator, _ = url.partition("://")
+    scheme = scheme.lower() if separator else ""
     if scheme in REDIS_SCHEMES:
         from reservable.backends.redis.connect import from_url
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from reservable import durations
 from reservable.backends.base import Backend
@@ -16,6 +16,8 @@ from reservable.handles.dumped import parse
 from reservable.handles.handle import Handle
 from reservable.names import plain_name
 from reservable.plans import Pause, Plan, run
+
+T = TypeVar("T")
 
 _OWN: Any = object()
 
@@ -99,7 +101,7 @@ class Reservation(Handle):
     ) -> None:
         self._run(self.exiting(error))
 
-    def _run(self, plan: Plan[Any]) -> Any:
+    def _run(self, plan: Plan[T]) -> T:
         return run(plan, self._perform)
 
     def _perform(self, step: Any) -> Any:

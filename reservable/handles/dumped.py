@@ -27,12 +27,13 @@ def parse(text: str) -> tuple[str, Grant, str]:
     number that it cannot take. A wrong token is for the store to judge.
     """
     try:
-        form, prefix, name, token, fence, since, until, owner = json.loads(text)
+        parts = json.loads(text)
     except (TypeError, ValueError, RecursionError):
-        form = None
-    if form != _FORM:
+        parts = None
+    if type(parts) is not list or len(parts) != 8 or parts[0] != _FORM:
         # Outside of the handler: the parser's error carries the text along, token and all.
         raise InvalidHandle(_NOT_OURS)
+    _, prefix, name, token, fence, since, until, owner = parts
     texts, numbers = (prefix, name, token, owner), (fence, since, until)
     sound = (
         all(type(value) is str and _is_text(value) for value in texts)

@@ -259,20 +259,24 @@ class Handle:
 
     def _prolong(self, grant: Grant, until: int, deadline: float) -> None:
         """The grant stands until then, unless another thread has ended it meanwhile."""
-        if self._grant is grant:
+        if self._stands(grant):
             self._grant, self._deadline = replace(grant, until=until), deadline
 
     def _drop(self, grant: Grant) -> None:
         """Forget the grant, but not one that another thread was given meanwhile."""
-        if self._grant is grant:
+        if self._stands(grant):
             self._grant = None
 
     def _lose(self, grant: Grant) -> None:
         # Only once: another thread may have released it, or learned of the loss, while we were asking.
-        if self._grant is grant:
+        if self._stands(grant):
             self._grant = None
             self._mark_lost()
             self._tell("lost", grant, logging.WARNING)
+
+    def _stands(self, grant: Grant) -> bool:
+        """Whether the grant is still the one in force here; extending it does not make it another."""
+        return self._grant is not None and self._grant.token == grant.token
 
     def _tell(self, event: str, grant: Grant | None, level: int = logging.DEBUG) -> None:
         if log.isEnabledFor(level):

@@ -5,11 +5,41 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, inspect, or_, tuple_
-from sqlalchemy.orm import Mapper
+from sqlalchemy import ColumnElement, Select, and_, inspect, or_
+from sqlalchemy.orm import Mapper, ORMExecuteState, Session
+from sqlalchemy.sql.util import unwrap_order_by
 
 from reservable.errors import NotSupported
 from reservable.sqlalchemy.identity import Identity, identity_of
+
+_AT_ONCE = {"stream_results": False, "yield_per": None}
+"""Results come whole: one that is fetched in pieces needs a transaction, and the connection until its end."""
+
+
+_EXTENSIONS = ("post_select", "pre_columns", "post_criteria", "post_body")
+
+
+class _Reached(Exception):
+    """Carries a statement out of the session that was about to execute it."""
+
+    def __init__(self, statement: Any) -> None:
+        super().__init__()
+        self.statement = statement
+
+
+def as_executed(session: Session, statement: Any) -> Any:
+    """The statement with what the session's `do_orm_execute` listeners add to it: tenants, soft deletion."""
+    if not isinstance(statement, Select) or not session.dispatch.do_orm_execute:
+        return statement
+
+    def stop(state: ORMExecuteState) -> None:
+        raise _Reached(state.statement)
+
+    try:
+        Session.execute(session, statement, _add_event=stop)  # behind all others; nothing is executed
+    except _Reached as reached:
+        return reached.statement
+    return statement  # a listener that answers by itself, from a cache
 
 
 class Candidates:
@@ -22,7 +52,11 @@ class Candidates:
         if not isinstance(statement, Select):
             raise NotSupported(f"give select(Model)…, not {type(statement).__name__}")
         described = statement.column_descriptions
-        if len(described) != 1 or described[0]["expr"] is not described[0]["entity"] or not described[0]["entity"]:
+        if (
+            len(described) != 1
+            or described[0]["expr"] is not described[0]["entity"]
+            or not described[0]["entity"]
+        ):
             raise NotSupported(
                 "the statement must select one mapped entity and nothing else, as select(Video): several entities, "
                 "bare columns and aggregates are not rows that can be reserved"
@@ -34,45 +68,81 @@ class Candidates:
         ):
             if present:
                 raise NotSupported(f"a statement with {clause} cannot be reserved from: leave {clause} out")
-        self.statement: Select[Any] = statement
+        self.bounded = _is_bounded(statement)
+        """Whether a row belongs to the statement for the sake of the rows beside it: it is asked for as it is."""
+        statement = statement.execution_options(**_AT_ONCE)
+        self.statement: Select[Any] = statement if self.bounded else _repeating(statement)
         self.entity: Any = described[0]["entity"]
         inspected: Any = inspect(self.entity)
         self.mapper: Mapper[Any] = inspected.mapper
         self.identity: Identity = identity_of(self.mapper)
         self.attributes = [getattr(self.entity, key) for key in self.identity.attributes]
-        self.bounded = statement._limit_clause is not None or statement._offset_clause is not None
-        self.distinct = bool(statement._distinct)
-        self.joined = bool(statement._setup_joins or statement._from_obj) or len(self.keys().get_final_froms()) > 1
+        self.joined = (
+            bool(statement._setup_joins or statement._from_obj) or len(self.keys().get_final_froms()) > 1
+        )
+
+    @property
+    def alone(self) -> bool:
+        """Whether the statement must be one of its own: inside another, SQLAlchemy forgets `with_loader_criteria`."""
+        return self.bounded or _has_criteria(self.statement)
+
+    def key(self, name: str) -> tuple[Any, ...]:
+        """The primary key in a name that SQL has computed, as the columns' types have it in Python."""
+        parts = zip(self.identity.columns, self.identity.values(name), strict=True)
+        return tuple(str(value) if column.type.python_type is str else value for column, value in parts)
 
     def keys(self) -> Select[Any]:
         """The primary keys of the statement's rows, in its order."""
-        keys = self.statement.with_only_columns(*self.attributes)
-        # Loading options speak of an entity that is not selected here; criteria still filter.
-        keys._with_options = tuple(option for option in keys._with_options if option._is_criteria_option)
-        return keys
+        return self.statement.with_only_columns(*self.attributes)
 
     def ordered_keys(self) -> Select[Any]:
-        """As `keys`, for a statement whose order may only name what it selects (DISTINCT)."""
-        if not self.distinct:
-            return self.keys()
-        inner = self.statement.with_only_columns(*self.attributes, *self.statement._order_by_clauses)
-        inner._with_options = tuple(option for option in inner._with_options if option._is_criteria_option)
-        return inner
+        """As `keys`, with more columns behind them where the order may only name what is selected (DISTINCT)."""
+        order = self.statement._order_by_clauses if self.statement._distinct else ()
+        columns = [column for clause in order for column in unwrap_order_by(clause)]
+        return self.statement.with_only_columns(*self.attributes, *columns)
 
     def again(self, keys: Sequence[tuple[Any, ...]]) -> Select[Any]:
         """The statement for these rows alone, to be read once more; what bounded it has done its work."""
-        return self.statement.limit(None).offset(None).where(self._among(keys))
+        return _repeating(self.statement.limit(None).offset(None).where(self._among(keys)))
 
     def without(self, statement: Select[Any], keys: Sequence[tuple[Any, ...]]) -> Select[Any]:
         """The statement less these rows."""
         return statement.where(~self._among(keys)) if keys else statement
 
     def _among(self, keys: Sequence[tuple[Any, ...]]) -> ColumnElement[bool]:
-        if len(self.attributes) == 1:
-            column = self.attributes[0]
-            if len(keys) == 1:
-                return column == keys[0][0]  # type: ignore[no-any-return]
-            return column.in_([key[0] for key in keys])  # type: ignore[no-any-return]
-        if len(keys) == 1:
-            return tuple_(*self.attributes) == tuple_(*keys[0])
-        return or_(*(tuple_(*self.attributes) == tuple_(*key) for key in keys))
+        if len(self.attributes) == 1 and len(keys) > 1:
+            return self.attributes[0].in_([key[0] for key in keys])  # type: ignore[no-any-return]
+        # Part by part: a tuple's values would be sent as their Python types say, not as the columns' types do.
+        return or_(
+            *(
+                and_(*(part == value for part, value in zip(self.attributes, key, strict=True)))
+                for key in keys
+            )
+        )
+
+
+def _has_criteria(statement: Any) -> bool:
+    places = (statement, *statement._memoized_select_entities)
+    return any(option._is_criteria_option for place in places for option in place._with_options)
+
+
+def _is_bounded(statement: Any) -> bool:
+    return (
+        statement._limit_clause is not None or statement._offset_clause is not None or _is_extended(statement)
+    )
+
+
+def _is_extended(statement: Any) -> bool:
+    """Whether it has PostgreSQL's DISTINCT ON, or what else SQLAlchemy 2.1 lets others add to its syntax."""
+    return bool(statement._distinct_on) or any(
+        getattr(statement, f"_{place}_clause", None) is not None for place in _EXTENSIONS
+    )
+
+
+def _repeating(statement: Select[Any]) -> Select[Any]:
+    """The statement without DISTINCT, which cannot compare every type: a row that comes twice is one object."""
+    if not statement._distinct or _is_extended(statement):
+        return statement
+    repeating = statement.where()
+    repeating._distinct = False
+    return repeating

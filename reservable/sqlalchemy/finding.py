@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from secrets import token_hex
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
-from sqlalchemy import Select, inspect
-from sqlalchemy.orm import Session, object_session, scoped_session
+from sqlalchemy import Select
+from sqlalchemy.orm import object_session
 
 from reservable import durations, names
 from reservable.backends.base import Backend
-from reservable.backends.database import DatabaseBackend
 from reservable.config import owner_label
-from reservable.errors import NotSupported
-from reservable.handles import Reservation
-from reservable.sqlalchemy import homes, reader
-from reservable.sqlalchemy.candidates import Candidates
+from reservable.sqlalchemy import homes
 from reservable.sqlalchemy.identity import must_exist, row_of
 from reservable.sqlalchemy.mixin import holdings_of
-from reservable.sqlalchemy.reading import Reading
-from reservable.sqlalchemy.search import FIRST_BATCH, GROWTH, LAST_BATCH, TOKEN, Beside, Found, InBatches, Purpose
+from reservable.sqlalchemy.search import FIRST_BATCH, GROWTH, LAST_BATCH, TOKEN, Purpose
+from reservable.sqlalchemy.taking import AnySession, Finding, handle_of
 
 T = TypeVar("T")
-AnySession = Session | scoped_session[Any]
+
+# select(Video) is a Select[tuple[Video]] to the type checkers with SQLAlchemy 2.0, and a Select[Video] with 2.1,
+# so each function has a signature for either.
 
 
-def first_reserved(session: AnySession, statement: Select[tuple[T]], key: Any, duration: Any = 60) -> T | None:
+@overload
+def first_reserved(
+    session: AnySession, statement: Select[tuple[T]], key: Any, duration: Any = 60
+) -> T | None: ...
+@overload
+def first_reserved(
+    session: AnySession,
+    statement: Select[T],  # type: ignore[type-var,unused-ignore]
+    key: Any,
+    duration: Any = 60,
+) -> T | None: ...
+def first_reserved(session: AnySession, statement: Any, key: Any, duration: Any = 60) -> Any:
     """The first row of the statement that nobody has reserved for this purpose, reserved; None when there is none.
 
     In the statement's own order, checked against committed data at the grant, with the column values read then.
@@ -37,26 +45,47 @@ def first_reserved(session: AnySession, statement: Select[tuple[T]], key: Any, d
     Raises `NotSupported` for statements that are not a select of one mapped entity, `InvalidKey`,
     `InvalidDuration`, and `BackendError` when a store fails (never None).
     """
-    found = _Finding(session, statement, key, duration).take(1)
-    return found[0] if found else None
+    taken = Finding(session, statement, key, duration).take(1)
+    return taken[0].instance if taken else None
 
 
+@overload
 def take_reserved(
     session: AnySession, statement: Select[tuple[T]], key: Any, duration: Any = 60, *, limit: int
-) -> list[T]:
+) -> list[T]: ...
+@overload
+def take_reserved(
+    session: AnySession,
+    statement: Select[T],  # type: ignore[type-var,unused-ignore]
+    key: Any,
+    duration: Any = 60,
+    *,
+    limit: int,
+) -> list[T]: ...
+def take_reserved(session: AnySession, statement: Any, key: Any, duration: Any = 60, *, limit: int) -> Any:
     """Up to `limit` free rows, reserved, each by a grant of its own; fewer only when no more are free."""
     if type(limit) is not int or limit < 1:
         raise ValueError(f"limit is {limit!r}: how many rows to take at most, a whole number from 1")
-    return _Finding(session, statement, key, duration).take(limit)
+    return [taken.instance for taken in Finding(session, statement, key, duration).take(limit)]
 
 
-def each_reserved(session: AnySession, statement: Select[tuple[T]], key: Any, duration: Any = 60) -> Iterator[T]:
+@overload
+def each_reserved(
+    session: AnySession, statement: Select[tuple[T]], key: Any, duration: Any = 60
+) -> Iterator[T]: ...
+@overload
+def each_reserved(
+    session: AnySession,
+    statement: Select[T],  # type: ignore[type-var,unused-ignore]
+    key: Any,
+    duration: Any = 60,
+) -> Iterator[T]: ...
+def each_reserved(session: AnySession, statement: Any, key: Any, duration: Any = 60) -> Any:
     """One free row after the other, each reserved when it is yielded, until none is left.
 
     Holds nothing but what it has yielded, and leaves the releasing to the caller; never yields a row twice.
     """
-    finding: _Finding = _Finding(session, statement, key, duration)
-    return finding.each()
+    return Finding(session, statement, key, duration).each()
 
 
 def first_reserved_of(instances: Iterable[T], key: Any, duration: Any = 60) -> T | None:
@@ -91,84 +120,11 @@ def _first_of(backend: Backend, waiting: list[tuple[str, Any]], purpose: Purpose
     grant = backend.acquire_first(
         [name for name, _ in waiting], token_hex(TOKEN // 2), purpose.owner, purpose.lifetime
     )
-    if grant is None:
-        return None
-    instance = next(instance for name, instance in waiting if name == grant.name)
-    _adopt(instance, backend, purpose, Found((), grant, deadline))
-    return instance
-
-
-def _adopt(instance: Any, backend: Backend, purpose: Purpose, found: Found) -> None:
-    """Make the instance the holder of the grant."""
-    handle = Reservation(
-        backend, found.grant.name, purpose.lifetime, owner=purpose.owner, ledger=holdings_of(instance)
-    )
-    handle.adopt(found.grant, found.deadline)
-
-
-class _Finding:
-    """One call: the statement, the purpose, and the search that suits the store."""
-
-    def __init__(self, session: AnySession, statement: Any, key: Any, duration: Any) -> None:
-        if isinstance(session, scoped_session):
-            session = session()
-        if not isinstance(session, Session):
-            raise NotSupported(f"give a SQLAlchemy Session, not {type(session).__name__}")
-        self.purpose = Purpose(names.plain_name(key), owner_label(), durations.lifetime(duration))
-        self.session = session
-        self.candidates = Candidates(statement)
-        mapper = self.candidates.mapper
-        self.backend = homes.backend_of(mapper, session)
-        engine = homes.engine_of(mapper, session)
-        self.reading = Reading(session, mapper, engine)
-        self.search: Beside | InBatches
-        if (
-            isinstance(self.backend, DatabaseBackend)
-            and homes.same_database(self.backend, engine)
-            and self.candidates.identity.in_sql
-            and not self.candidates.bounded
-            and not self.candidates.distinct
-        ):
-            self.search = Beside(self.backend, self.candidates, self.purpose, self.reading)
-        else:
-            self.search = InBatches(self.backend, self.candidates, self.purpose, self.reading)
-
-    def take(self, limit: int) -> list[Any]:
-        """Up to `limit` rows, reserved and in the caller's session."""
-        taken: list[Any] = []
-        while len(taken) < limit:
-            found = self.search.reserve(limit - len(taken))
-            if not found:
-                break
-            taken += self._bring(found)
-        return taken
-
-    def each(self) -> Iterator[Any]:
-        """Row after row; when the end is reached, one more look from the front for what has become free."""
-        anything = True
-        while anything:
-            anything = False
-            while taken := self.take(1):
-                anything = True
-                yield taken[0]
-                self.search.skip(tuple(inspect(taken[0]).key[1]))
-            self.search.restart()
-
-    def _bring(self, found: list[Found]) -> list[Any]:
-        """The rows that still match, now that nobody else works on them; the others are given back."""
-        missing = {one.key: one for one in found}
-        try:
-            statement = self.candidates.again(list(missing))
-            rows = self.reading(lambda connection: reader.load(self.session, connection, statement))
-            brought = []
-            for instance in rows:
-                one = missing.get(tuple(inspect(instance).key[1]))
-                if one is not None and time.monotonic() < one.deadline:
-                    _adopt(instance, self.backend, self.purpose, one)
-                    del missing[one.key]
-                    brought.append(instance)
-            return brought
-        finally:
-            for one in missing.values():
-                self.search.skip(one.key)
-                self.backend.release(one.grant.name, one.grant.token)
+    for name, instance in waiting:
+        handle = handle_of(instance, backend, name, purpose)
+        if grant is not None and grant.name == name:
+            handle.adopt(grant, deadline)
+            return instance
+        # It has tried and was refused, so it is no bystander who may release another's grant.
+        holdings_of(instance).tried(handle)
+    return None

@@ -87,7 +87,7 @@ def default_backend(engine: Engine) -> Backend:
         if known is not None:
             known[1].close()
         known = _kept(engine)["default"] = (options, _new_default(engine, options))
-    return known[1]  # type: ignore[no-any-return]
+    return known[1]
 
 
 def _new_default(engine: Engine, options: dict[str, Any]) -> Backend:
@@ -103,7 +103,7 @@ def reader_of(engine: Engine) -> Connections:
     """Our own connections to read this engine's committed rows with."""
     kept = _kept(engine)
     if "default" in kept and isinstance(kept["default"][1], DatabaseBackend):
-        return kept["default"][1].connections  # type: ignore[no-any-return]
+        return kept["default"][1].connections
     if "reader" not in kept:
         kept["reader"] = Connections(engine)
     return kept["reader"]  # type: ignore[no-any-return]

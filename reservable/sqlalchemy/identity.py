@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import Column, Integer, Table, Uuid, inspect
+from sqlalchemy import ColumnElement, Integer, Table, Uuid, inspect
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.orm import InstanceState, Mapper
 from sqlalchemy.types import CHAR, NCHAR, Enum, String, TypeDecorator, TypeEngine
@@ -52,9 +52,7 @@ class Identity:
                 for to, value in zip(self._canonical, values, strict=True)
             ]
         except (TypeError, ValueError, OverflowError) as error:
-            raise InvalidKey(
-                f"this is no primary key of {self.mapper.class_.__name__}: {error}"
-            ) from error
+            raise InvalidKey(f"this is no primary key of {self.mapper.class_.__name__}: {error}") from error
         return names.pk_text(typed)
 
     def name(self, values: Sequence[Any], key: Any) -> str:
@@ -173,7 +171,7 @@ def _unpadded(value: Any) -> Any:
     return value.rstrip(" ") if isinstance(value, str) else value
 
 
-def _canonical(column: Column[Any], kind: str | None) -> Callable[[Any], Any]:
+def _canonical(column: ColumnElement[Any], kind: str | None) -> Callable[[Any], Any]:
     """What makes equal values of this column one value, however they were typed."""
     if kind is not None:
         return {INTEGER: _integer, UUIDS: _uuid, TEXT: _as_is}[kind]

@@ -18,14 +18,18 @@ class ReservableQuery(Query[T]):
     With Flask-SQLAlchemy: `SQLAlchemy(query_class=ReservableQuery)`.
     """
 
+    @property
+    def _asked(self) -> Any:
+        return self.statement  # typed as whatever a Query can be: `finding` refuses what it cannot serve
+
     def first_reserved(self, key: Any, duration: Any = 60) -> T | None:
         """As the function `first_reserved`, of this query's rows."""
-        return finding.first_reserved(self.session, self.statement, key, duration)
+        return finding.first_reserved(self.session, self._asked, key, duration)  # type: ignore[no-any-return]
 
     def take_reserved(self, key: Any, duration: Any = 60, *, limit: int) -> list[T]:
         """As the function `take_reserved`, of this query's rows."""
-        return finding.take_reserved(self.session, self.statement, key, duration, limit=limit)
+        return finding.take_reserved(self.session, self._asked, key, duration, limit=limit)
 
     def each_reserved(self, key: Any, duration: Any = 60) -> Iterator[T]:
         """As the function `each_reserved`, of this query's rows."""
-        return finding.each_reserved(self.session, self.statement, key, duration)
+        return finding.each_reserved(self.session, self._asked, key, duration)

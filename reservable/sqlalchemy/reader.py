@@ -7,15 +7,15 @@ caller has not changed them, new ones move over whole, and what was eagerly load
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, Select, inspect
-from sqlalchemy.orm import InstanceState, Session
+from sqlalchemy.orm import InstanceState, MapperProperty, Session
 from sqlalchemy.orm.attributes import set_committed_value
 from sqlalchemy.orm.collections import collection_adapter
 
-_reader_classes: WeakKeyDictionary[type[Session], type[Session]] = WeakKeyDictionary()
+_READER = "_reservable_reader"
 
 
 def load(session: Session, connection: Connection, statement: Select[Any]) -> list[Any]:
@@ -23,7 +23,7 @@ def load(session: Session, connection: Connection, statement: Select[Any]) -> li
     reader = _reader(session, connection)
     fresh = list(reader.scalars(statement).unique())
     moved = _Move(session, reader)
-    return [moved.instance(instance) for instance in fresh]
+    return [moved.found(instance) for instance in fresh]
 
 
 def _reader(session: Session, connection: Connection) -> Session:
@@ -32,14 +32,7 @@ def _reader(session: Session, connection: Connection) -> Session:
     Of the caller's class, so that criteria which its events add to every statement hold here too. It joins what
     the connection has open, ends nothing, and is simply dropped.
     """
-    kind = type(session)
-    reader_class = _reader_classes.get(kind)
-    if reader_class is None:
-
-        def get_bind(self: Session, *_: Any, **__: Any) -> Connection:
-            return self.info["reservable_connection"]  # type: ignore[no-any-return]
-
-        reader_class = _reader_classes[kind] = type("Reader", (kind,), {"get_bind": get_bind})
+    reader_class = _reader_class(type(session))
     reader = reader_class.__new__(reader_class)
     reader.__dict__.update(session.__dict__)  # what a class of the user's own keeps there
     Session.__init__(
@@ -53,60 +46,69 @@ def _reader(session: Session, connection: Connection) -> Session:
     return reader
 
 
+def _reader_class(kind: type[Session]) -> type[Session]:
+    """Kept on the session's class, so that the two go away together: some make a class for every request."""
+    known = kind.__dict__.get(_READER)
+    if known is None:
+
+        def get_bind(self: Session, *_: Any, **__: Any) -> Connection:
+            return self.info["reservable_connection"]  # type: ignore[no-any-return]
+
+        known = type("Reader", (kind,), {"get_bind": get_bind})
+        setattr(kind, _READER, known)
+    return known  # type: ignore[no-any-return]
+
+
 class _Move:
     """One hand-over from the reader to the caller's session."""
 
     def __init__(self, session: Session, reader: Session) -> None:
-        self.session = session
-        loaded = list(reader.identity_map.values())
+        self._loaded = list(reader.identity_map.values())  # keeps the ids valid
         reader.expunge_all()
         self._counterparts: dict[int, Any] = {}
-        adopted = []
-        for instance in loaded:
+        for instance in self._loaded:
             existing = session.identity_map.get(inspect(instance).key)  # type: ignore[arg-type]
-            if existing is None:
-                adopted.append(instance)
             self._counterparts[id(instance)] = instance if existing is None else existing
-        for instance in adopted:
-            self._relate(instance, instance)
-        for instance in adopted:
+        new = [instance for instance in self._loaded if self._counterparts[id(instance)] is instance]
+        if len(new) < len(self._loaded):
+            for instance in self._loaded:
+                # Objects that are merely related keep what they have, as in any load, and get what they lack.
+                self._take(self._counterparts[id(instance)], instance, newer=False)
+        for instance in new:
             session.add(instance)
-        self._loaded = loaded  # keeps the ids valid
 
-    def instance(self, fresh: Any) -> Any:
-        """The caller's object for one that the reader has loaded."""
+    def found(self, fresh: Any) -> Any:
+        """The caller's object for a found one, with the values just read."""
         existing = self._counterparts[id(fresh)]
         if existing is not fresh:
-            self._refresh(existing, fresh)
-            self._relate(existing, fresh)
+            self._take(existing, fresh, newer=True)
         return existing
 
-    def _refresh(self, existing: Any, fresh: Any) -> None:
-        """Give the caller's object the values just read, except where it holds changes not yet flushed."""
-        state: InstanceState[Any] = inspect(existing)
-        read = inspect(fresh).dict
-        for attribute in state.mapper.column_attrs:
-            key = attribute.key
-            if key in read and key not in state.committed_state:
-                set_committed_value(existing, key, read[key])
-        for composite in state.mapper.composites:
-            if not any(part.key in state.committed_state for part in composite.props):
-                state.dict.pop(composite.key, None)  # to be made again of its columns
+    def _take(self, target: Any, fresh: Any, *, newer: bool) -> None:
+        """Give the caller's object what was read, except where it holds changes that are not flushed yet.
 
-    def _relate(self, target: Any, fresh: Any) -> None:
-        """Point what was eagerly loaded at the caller's own objects."""
+        `newer`: in place of what it has; else only what it has not. A new object's relations are pointed at the
+        caller's own objects.
+        """
         state: InstanceState[Any] = inspect(target)
         read = inspect(fresh).dict
-        for relationship in state.mapper.relationships:
-            key = relationship.key
-            if key not in read or key in state.committed_state:
-                continue
-            value = read[key]
-            if relationship.uselist:
-                value = [self._counterpart(item) for item in collection_adapter(value)]
-            else:
-                value = self._counterpart(value)
-            set_committed_value(target, key, value)
 
-    def _counterpart(self, related: Any) -> Any:
-        return self._counterparts.get(id(related), related)
+        def wanted(attributes: Iterable[MapperProperty[Any]], known: bool) -> list[MapperProperty[Any]]:
+            keys = (read.keys() - state.committed_state.keys()) - (state.dict.keys() if known else set())
+            return [attribute for attribute in attributes if attribute.key in keys]
+
+        is_new = target is fresh
+        columns = [] if is_new else wanted(state.mapper.column_attrs, not newer)
+        for attribute in columns:
+            set_committed_value(target, attribute.key, read[attribute.key])
+        for attribute in wanted(state.mapper.relationships, not (newer or is_new)):
+            set_committed_value(target, attribute.key, self._related(read[attribute.key], attribute))
+        if columns:
+            # Composites are made again, and values that report their changes (Mutable) learn whose they are.
+            state.manager.dispatch.refresh(state, None, {attribute.key for attribute in columns})
+
+    def _related(self, value: Any, relationship: Any) -> Any:
+        """The caller's own objects for what was loaded along a relationship."""
+        if relationship.uselist:
+            return [self._counterparts.get(id(item), item) for item in collection_adapter(value)]
+        return self._counterparts.get(id(value), value)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, Executable
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Mapper, Session
 
@@ -15,6 +15,8 @@ from reservable.backends.database.execution import explained
 from reservable.plans import Pause, run
 from reservable.retrying import asking
 from reservable.sqlalchemy import homes
+
+SCHEMAS = "schema_translate_map"
 
 T = TypeVar("T")
 
@@ -25,20 +27,30 @@ class Reading:
     def __init__(self, session: Session, mapper: Mapper[Any], engine: Engine) -> None:
         self._session = session
         self._mapper = mapper
+        self._engine = engine
         # A database in memory has no second connection: there the caller's own is all there is.
         self._own = None if is_private_memory(engine) else homes.reader_of(engine)
+        self._schemas = _renamed_schemas(session, mapper)
+
+    def renames_schemas(self, statement: Executable) -> bool:
+        """Whether the statement's tables are not where their names say (`schema_translate_map`)."""
+        return bool(self._schemas or statement.get_execution_options().get(SCHEMAS))
 
     def __call__(self, work: Callable[[Connection], T], *, backend: DatabaseBackend | None = None) -> T:
         """What the work returns; repeated after a deadlock or a broken connection. Raises `BackendError`."""
 
         def once() -> T:
-            if self._own is None:
-                return work(self._session.connection(bind_arguments={"mapper": self._mapper}))
             try:
+                if self._own is None:
+                    return work(self._session.connection(bind_arguments={"mapper": self._mapper}))
                 with self._own.engine.connect() as connection:
+                    if self._schemas:
+                        connection.execution_options(
+                            **{SCHEMAS: self._schemas}
+                        )  # of this connection, in place
                     return work(connection)
             except SQLAlchemyError as error:
-                raise explained(error, self._own.dialect, self._own.url) from error
+                raise explained(error, self._engine.dialect, self._engine.url) from error
 
         def perform(step: Any) -> Any:
             if isinstance(step, Pause):
@@ -47,3 +59,9 @@ class Reading:
 
         answer, _ = run(asking(once), perform)
         return answer  # type: ignore[no-any-return]
+
+
+def _renamed_schemas(session: Session, mapper: Mapper[Any]) -> Any:
+    """The `schema_translate_map` that this session's connections have, by its engine, connection or own options."""
+    own = getattr(session, "execution_options", {})  # SQLAlchemy 2.1
+    return own.get(SCHEMAS) or session.get_bind(mapper).get_execution_options().get(SCHEMAS)

@@ -1,27 +1,45 @@
-"""How free rows are found and reserved: beside the table of reservations in one statement, or in batches of keys.
+"""How free rows are found and reserved: beside the table of reservations, in one statement.
 
-Both answer one question, `reserve(n)`: up to n more rows in the statement's order, each with its grant; none
-when no free row is left. Whether the rows still match is for the caller to look at again.
+This search and the one in batches (`batches`) answer one question, `reserve(n)`: up to n more rows in the
+statement's order, each with its grant; none when no free row is left. Whether the rows still match is for the
+caller to look at again.
 """
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from datetime import timedelta
 from secrets import token_hex
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Integer, Select, String, cast, exists, func, literal, select, true
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Integer,
+    Select,
+    String,
+    cast,
+    exists,
+    func,
+    literal,
+    select,
+    true,
+)
 
 from reservable.backends.base import Backend
 from reservable.backends.database import DatabaseBackend
 from reservable.backends.database.clock import clock
 from reservable.backends.database.statements import Statements
+from reservable.errors import BackendError
 from reservable.grants import MICROSECOND, Grant
 from reservable.sqlalchemy.candidates import Candidates
 from reservable.sqlalchemy.naming import name_in_sql
 from reservable.sqlalchemy.reading import Reading
+
+log = logging.getLogger("reservable")
 
 Key = tuple[Any, ...]
 
@@ -29,6 +47,9 @@ TOKEN = 32
 """Characters of a token."""
 
 FIRST_BATCH, GROWTH, LAST_BATCH = 100, 10, 10_000
+
+AT_ONCE = 1_000
+"""Rows that one statement reserves: all of them are locked until it ends."""
 
 
 class Found(NamedTuple):
@@ -51,6 +72,15 @@ class Purpose(NamedTuple):
         return time.monotonic() + self.lifetime.total_seconds()
 
 
+def give_back(backend: Backend, found: Iterable[Found]) -> None:
+    """Release what nobody will be told of, because of an error that is under way."""
+    for one in found:
+        try:
+            backend.release(one.grant.name, one.grant.token)
+        except BackendError as trouble:
+            log.warning("the release of %s failed: %s", one.grant.name, trouble)
+
+
 class Beside:
     """The table of reservations is in the model's own database: one statement finds and reserves.
 
@@ -59,12 +89,15 @@ class Beside:
     has nothing to do with us is free all the same, so before the answer is "none" it looks once more without.
     """
 
-    def __init__(self, backend: DatabaseBackend, candidates: Candidates, purpose: Purpose, reading: Reading) -> None:
+    def __init__(
+        self, backend: DatabaseBackend, candidates: Candidates, purpose: Purpose, reading: Reading
+    ) -> None:
         self._backend = backend
         self._candidates = candidates
         self._purpose = purpose
         self._reading = reading
         self._skipped: set[Key] = set()
+        self._lockable = True
 
     def skip(self, key: Key) -> None:
         """Do not come back to this row."""
@@ -74,17 +107,22 @@ class Beside:
         """Every look is a new one."""
 
     def reserve(self, limit: int) -> list[Found]:
-        if self._candidates.joined:
-            limit = 1  # a join may repeat a row, and one statement cannot insert it twice
+        # A join may repeat a row, and one statement cannot insert it twice.
+        limit = 1 if self._candidates.joined else min(limit, AT_ONCE)
         locking = self._locks()
         while True:
             deadline = self._purpose.deadline()
             tokens = {token_hex(TOKEN // 2) for _ in range(limit)}
-            rows = self._ask(tokens, locking=locking)
+            try:
+                rows = self._ask(tokens, locking=locking)
+            except BackendError as error:
+                if not (locking and _cannot_be_locked(error)):
+                    raise
+                self._lockable = locking = False
+                continue
+            granted = (self._backend.verbs.granted([row], tokens) for row in rows)
             found = [
-                Found(self._candidates.identity.values(grant.name), grant, deadline)
-                for row in rows
-                if (grant := self._backend.verbs.granted([row], tokens)) is not None
+                Found(self._candidates.key(one.name), one, deadline) for one in granted if one is not None
             ]
             if found:
                 return found
@@ -96,7 +134,10 @@ class Beside:
 
     def _locks(self) -> bool:
         kind = self._backend.statements.dialect
-        return kind == "postgresql" or (kind == "mariadb" and not self._candidates.joined)
+        # MariaDB cannot be told which of a statement's tables to lock.
+        return self._lockable and (
+            kind == "postgresql" or (kind == "mariadb" and not self._candidates.joined)
+        )
 
     def _ask(self, tokens: set[str], *, locking: bool) -> list[Any]:
         statements = self._backend.statements
@@ -116,7 +157,9 @@ class Beside:
             sent = True
             if statements.dialect == "mysql":
                 return self._one_by_one(connection, select(name).select_from(candidate), tokens)
-            return list(connection.execute(statements.granting(self._rows(statements, candidate, name, tokens))))
+            return list(
+                connection.execute(statements.granting(self._rows(statements, candidate, name, tokens)))
+            )
 
         return self._reading(work, backend=self._backend)
 
@@ -124,7 +167,9 @@ class Beside:
         """The keys of the first rows that nobody has reserved."""
         candidates = self._candidates
         held = statements.table.alias("held")
-        name = name_in_sql(candidates.identity, candidates.attributes, self._purpose.key, self._backend.prefix)
+        name = name_in_sql(
+            candidates.identity, candidates.attributes, self._purpose.key, self._backend.prefix
+        )
         taken = exists().where(held.c.name == name, held.c.until > clock()).correlate_except(held)
         free = candidates.without(candidates.keys(), list(self._skipped)).where(~taken).limit(limit)
         if locking and statements.dialect == "postgresql":
@@ -132,7 +177,9 @@ class Beside:
             return free.with_for_update(key_share=True, skip_locked=True, of=candidates.attributes[0])
         return free.with_for_update(skip_locked=True) if locking else free
 
-    def _rows(self, statements: Statements, candidate: Any, name: ColumnElement[str], tokens: set[str]) -> Select[Any]:
+    def _rows(
+        self, statements: Statements, candidate: Any, name: ColumnElement[str], tokens: set[str]
+    ) -> Select[Any]:
         now = statements.now()
         secrets = literal("".join(tokens), String())
         if len(tokens) == 1:
@@ -142,7 +189,9 @@ class Beside:
             token = func.substr(secrets, place * TOKEN + 1, TOKEN)
         until = now.c.now + literal(self._purpose.lifetime // MICROSECOND, BigInteger())
         owner = literal(self._purpose.owner, String())
-        return select(name, token, owner, now.c.now, now.c.now, until).select_from(candidate.join(now, true()))
+        return select(name, token, owner, now.c.now, now.c.now, until).select_from(
+            candidate.join(now, true())
+        )
 
     def _one_by_one(self, connection: Connection, names: Select[Any], tokens: set[str]) -> list[Any]:
         """MySQL cannot say what an INSERT ... SELECT inserted, so each name is asked for by itself."""
@@ -158,74 +207,10 @@ class Beside:
         return rows
 
 
-class InBatches:
-    """Reservations are elsewhere: keys in the statement's order go to the store in growing batches.
+def _cannot_be_locked(error: BackendError) -> bool:
+    """Whether PostgreSQL refuses to lock such rows: of a subquery that groups, of an outer join's other side.
 
-    Each batch starts at the beginning again, so that rows that move up while we look are not passed over; what
-    was refused already is left out. Never more keys than ten times those that are reserved ahead.
+    feature_not_supported, in its appendix "Error Codes".
     """
-
-    def __init__(self, backend: Backend, candidates: Candidates, purpose: Purpose, reading: Reading) -> None:
-        self._backend = backend
-        self._candidates = candidates
-        self._purpose = purpose
-        self._reading = reading
-        self._skipped: set[Key] = set()
-        self.restart()
-
-    def skip(self, key: Key) -> None:
-        """Do not come back to this row."""
-        self._skipped.add(key)
-
-    def restart(self) -> None:
-        """Begin again at the front, with all but what is skipped."""
-        self._tried: set[Key] = set(self._skipped)
-        self._batches = self._walk()
-
-    def reserve(self, limit: int) -> list[Found]:
-        found: list[Found] = []
-        while len(found) < limit:
-            one = next(self._batches, None)
-            if one is None:
-                break
-            found.append(one)
-        return found
-
-    def _walk(self) -> Iterator[Found]:
-        size = FIRST_BATCH
-        while True:
-            keys = self._keys(size)
-            fresh = [key for key in keys if key not in self._tried] if self._tried else keys
-            for start in range(0, len(fresh), LAST_BATCH):
-                yield from self._try(fresh[start : start + LAST_BATCH])
-            if self._candidates.bounded or len(keys) < size:
-                return
-            size *= GROWTH
-
-    def _keys(self, size: int) -> list[Key]:
-        statement = self._candidates.ordered_keys()
-        if not self._candidates.bounded:
-            statement = statement.limit(size)
-        width = len(self._candidates.attributes)
-        rows = self._reading(lambda connection: connection.execute(statement).all())
-        keys = [tuple(row)[:width] for row in rows]
-        # A join may repeat a row; the length tells whether that was all, so it is made up to what was asked.
-        return keys if len(set(keys)) == len(keys) else [*dict.fromkeys(keys)] + [keys[0]] * (len(keys) - len(set(keys)))
-
-    def _try(self, keys: list[Key]) -> Iterator[Found]:
-        identity, purpose = self._candidates.identity, self._purpose
-        front, back = f"{identity.model}:", f":{purpose.key}"
-        names = [f"{front}{identity.pk(key)}{back}" for key in keys]
-        start = 0
-        while start < len(names):
-            deadline = purpose.deadline()
-            grant = self._backend.acquire_first(
-                names[start:] if start else names, token_hex(TOKEN // 2), purpose.owner, purpose.lifetime
-            )
-            if grant is None:
-                self._tried.update(keys[start:])
-                return
-            place = names.index(grant.name, start)
-            self._tried.update(keys[start : place + 1])
-            start = place + 1
-            yield Found(keys[place], grant, deadline)
+    original = getattr(error.__cause__, "orig", None)
+    return (getattr(original, "sqlstate", None) or getattr(original, "pgcode", None)) == "0A000"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -15,6 +16,7 @@ from reservable.testing.store import (
     OWNER,
     RESOLUTION,
     SHORT,
+    SKEW,
     StoreFixtures,
     eventually,
     is_free,
@@ -35,10 +37,10 @@ class Ending(StoreFixtures):
             theirs = eventually(lambda: second.acquire(NAME, token(), OWNER, SHORT))
             took = timedelta(seconds=time.monotonic() - asked)
             assert took >= SHORT - RESOLUTION
-            assert theirs.since >= mine.until  # by the store's own clock
+            assert utc(theirs.since) >= utc(mine.until) - SKEW  # by the store's own clock
             delays.append(theirs.since - mine.until)
             second.release(NAME, theirs.token)
-        assert min(delays) < 10_000, "granted late, in microseconds, every time"
+        assert min(delays) < 20_000, "granted late, in microseconds, every time"
 
     def test_a_lifetime_of_a_millisecond_is_granted_and_ends(self, backend: Backend, second: Backend) -> None:
         for _ in range(20):
@@ -70,7 +72,9 @@ class Ending(StoreFixtures):
         assert not is_free(backend)
         assert second.release(NAME, theirs.token) is Released.YES
 
-    def test_a_stale_holder_changes_nothing_while_nobody_holds(self, backend: Backend, second: Backend) -> None:
+    def test_a_stale_holder_changes_nothing_while_nobody_holds(
+        self, backend: Backend, second: Backend
+    ) -> None:
         mine = taken(backend, lifetime=SHORT)
         over(second)
         for _ in range(3):
@@ -109,7 +113,7 @@ class Ending(StoreFixtures):
             held = second.holder(NAME)
             assert until is not None
             assert held is not None
-            assert abs(held.until - utc(until)) <= RESOLUTION
+            assert abs(held.until - utc(until)) <= SKEW
             assert seconds - 1 < held.remaining <= seconds + 0.001
             assert (held.fence, held.since, held.owner) == (grant.fence, utc(grant.since), OWNER)
         assert not is_free(second)
@@ -120,16 +124,16 @@ class Ending(StoreFixtures):
         until = backend.extend(NAME, mine.token, SHORT)
         assert until is not None
         theirs = eventually(lambda: second.acquire(NAME, token(), OWNER, MINUTE))
-        assert until <= theirs.since < mine.until
+        assert utc(until) - SKEW <= utc(theirs.since) < utc(mine.until)
 
     def test_what_was_extended_in_time_does_not_end(self, backend: Backend, second: Backend) -> None:
-        lifetime = timedelta(milliseconds=400)
-        mine = taken(backend, lifetime=lifetime)
-        until = time.monotonic() + 1.0
-        while time.monotonic() < until:
+        mine = taken(backend, lifetime=timedelta(milliseconds=600))
+        until = time.monotonic() + 0.6
+        assert backend.extend(NAME, mine.token, MINUTE) is not None
+        while time.monotonic() <= until + RESOLUTION.total_seconds():
             assert not is_free(second)
-            assert backend.extend(NAME, mine.token, lifetime) is not None
             time.sleep(0.02)
+        assert not is_free(second)
         assert backend.release(NAME, mine.token) is Released.YES
 
     def test_an_operator_breaks_anybodys(self, backend: Backend, second: Backend) -> None:
@@ -182,7 +186,7 @@ class Ending(StoreFixtures):
                 assert store.release(NAME, grant.token) is Released.YES
             if number % 25 == 0:
                 second.prune()
-        assert all(later > earlier for earlier, later in zip(fences, fences[1:], strict=False))
+        assert all(later > earlier for earlier, later in pairwise(fences))
 
     def test_the_fence_is_the_same_in_the_grant_and_wherever_it_is_shown(self, backend: Backend) -> None:
         grant = backend.acquire_first(["videos:1:k", NAME], token(), OWNER, MINUTE)
@@ -194,8 +198,14 @@ class Ending(StoreFixtures):
 
 
 def assert_unchanged(now: Holder | None, before: Holder | None, grant: Grant) -> None:
+    """Whoever holds it is who was granted it, and to the same end."""
     assert now is not None
     assert before is not None
-    assert (now.name, now.owner, now.fence, now.since) == (before.name, before.owner, grant.fence, before.since)
-    assert abs(now.until - before.until) <= RESOLUTION
-    assert abs(now.until - utc(grant.until)) <= RESOLUTION
+    assert (now.name, now.owner, now.fence, now.since) == (
+        before.name,
+        before.owner,
+        grant.fence,
+        before.since,
+    )
+    assert abs(now.until - before.until) <= SKEW
+    assert abs(now.until - utc(grant.until)) <= SKEW

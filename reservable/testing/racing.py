@@ -6,10 +6,12 @@ import multiprocessing
 import random
 import time
 from collections.abc import Callable
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from secrets import token_hex
+from typing import Any
 
 import pytest
 
@@ -30,45 +32,52 @@ class Racing(StoreFixtures):
         (tmp_path / "counter").write_text("0")
         if backend.capabilities.shared:
             reopen: Callable[[], Backend] = request.getfixturevalue("reopen")
-            # Started anew and not forked: a fork would bring the connections of this process along.
-            context = multiprocessing.get_context("spawn")
-            count(ProcessPoolExecutor(WORKERS, mp_context=context), reopen, tmp_path)
+            with ProcessPoolExecutor(WORKERS, fresh_processes()) as pool:
+                finish([pool.submit(bump_apart, reopen, tmp_path) for _ in range(WORKERS)])
         else:
-            count(ThreadPoolExecutor(WORKERS), Same(backend), tmp_path)
+            with ThreadPoolExecutor(WORKERS) as threads:
+                finish([threads.submit(bump, backend, tmp_path) for _ in range(WORKERS)])
         assert int((tmp_path / "counter").read_text()) == TOTAL
         fences = [int(line) for line in (tmp_path / "fences").read_text().split()]
         assert len(fences) == TOTAL
-        assert all(later > earlier for earlier, later in zip(fences, fences[1:], strict=False))
+        assert all(later > earlier for earlier, later in pairwise(fences))
         assert backend.holder(NAME) is None
 
 
-class Same:
-    """Reopens a store that only this process has."""
+def fresh_processes() -> Any:
+    """Processes without anything of this one's: a plain fork would bring our connections along.
 
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
-
-    def __call__(self) -> Backend:
-        return self._backend
-
-
-def count(pool: Executor, reopen: Callable[[], Backend], folder: Path) -> None:
-    """Let every worker bump its share of the total; what goes wrong in any of them comes out here."""
-    with pool:
-        working = [pool.submit(bump, reopen, folder, TOTAL // WORKERS) for _ in range(WORKERS)]
-        for worker in working:
-            worker.result()
+    Where the system can, they are forked from a process that has done nothing but import what costs time.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__, "reservable.backends.database", "reservable.backends.redis"])
+    return context
 
 
-def bump(reopen: Callable[[], Backend], folder: Path, times: int) -> None:
-    """Add one to the counter that often, each time under the reservation."""
+def finish(working: list[Future[None]]) -> None:
+    """Wait for all; what goes wrong in any of them comes out here."""
+    for worker in working:
+        worker.result()
+
+
+def bump_apart(reopen: Callable[[], Backend], folder: Path) -> None:
+    """`bump` in a process of its own, with a backend of its own."""
     backend = reopen()
+    try:
+        bump(backend, folder)
+    finally:
+        backend.close()
+
+
+def bump(backend: Backend, folder: Path) -> None:
+    """Add this worker's share to the counter, one by one, each time under the reservation."""
     backend.holder(NAME)  # connected
     (folder / f"ready-{token_hex(8)}").touch()
     eventually(lambda: len([*folder.glob("ready-*")]) == WORKERS, within=60)
-    for _ in range(times):
+    for _ in range(TOTAL // WORKERS):
         bump_once(backend, folder)
-    backend.close()
 
 
 def bump_once(backend: Backend, folder: Path) -> None:
@@ -77,7 +86,7 @@ def bump_once(backend: Backend, folder: Path) -> None:
     until = time.monotonic() + 60
     while (grant := backend.acquire(NAME, mine, "racer", timedelta(minutes=2))) is None:
         assert time.monotonic() < until, "never granted"
-        time.sleep(random.uniform(0, 0.004))  # noqa: S311 - spreads load, protects nothing
+        time.sleep(random.uniform(0.001, 0.012))  # noqa: S311 - spreads load, protects nothing
     counter = folder / "counter"
     counter.write_text(str(int(counter.read_text()) + 1))
     with (folder / "fences").open("a") as fences:

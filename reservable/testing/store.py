@@ -22,12 +22,18 @@ MINUTE = timedelta(minutes=1)
 SHORT = timedelta(milliseconds=60)
 
 RESOLUTION = timedelta(milliseconds=1)
-"""How coarse a store's clock may be, and so how far apart two looks at one end."""
+"""How coarse a store's clock may be, and so how much shorter than asked a reservation, by any other clock."""
+
+SKEW = timedelta(milliseconds=50)
+"""How far apart a store may tell the same end twice: one that only knows what is left reads its clock each time,
+and may be interrupted between the two."""
 
 
 class StoreFixtures:
-    """One store: the fixtures that an heir overrides. `backend` and `with_prefix` for every store, `reopen` and
-    `unreachable` for one that declares `shared`."""
+    """One store: the fixtures that an heir overrides.
+
+    `backend` and `with_prefix` for every store, `reopen` and `unreachable` for one that declares `shared`.
+    """
 
     @pytest.fixture
     def backend(self) -> Backend:
@@ -36,8 +42,10 @@ class StoreFixtures:
 
     @pytest.fixture
     def second(self, backend: Backend) -> Backend:
-        """Another backend object on the same store, as another process has one. Where the store is this
-        process's own, the same object."""
+        """Another backend object on the same store, as another process has one.
+
+        Where the store is this process's own, the same object.
+        """
         return backend
 
     @pytest.fixture
@@ -61,7 +69,9 @@ def token() -> str:
     return token_hex(16)
 
 
-def taken(backend: Backend, name: str = NAME, lifetime: timedelta = MINUTE, *, by: str | None = None) -> Grant:
+def taken(
+    backend: Backend, name: str = NAME, lifetime: timedelta = MINUTE, *, by: str | None = None
+) -> Grant:
     """Take a name that is free."""
     grant = backend.acquire(name, by or token(), OWNER, lifetime)
     assert grant is not None, f"{name} was free and not granted"
@@ -81,7 +91,7 @@ def over(backend: Backend, name: str = NAME) -> None:
     eventually(lambda: backend.holder(name) is None)
 
 
-def eventually(condition: Callable[[], T], within: float = 5.0, every: float = 0.001) -> T:
+def eventually(condition: Callable[[], T | None], within: float = 5.0, every: float = 0.001) -> T:
     """Ask until the answer is true, and return it."""
     until = time.monotonic() + within
     while not (answer := condition()):
@@ -90,7 +100,9 @@ def eventually(condition: Callable[[], T], within: float = 5.0, every: float = 0
     return answer
 
 
-def every_verb(backend: Backend, names: Sequence[str] = (NAME, "videos:250:download")) -> dict[str, Callable[[], object]]:
+def every_verb(
+    backend: Backend, names: Sequence[str] = (NAME, "videos:250:download")
+) -> dict[str, Callable[[], object]]:
     """Every verb that asks the store, by its name, ready to be called."""
     name = names[0]
     return {

@@ -13,7 +13,7 @@ from reservable.backends.base import Capabilities, PlannedBackend
 from reservable.backends.database import creation
 from reservable.backends.database.connections import Connections
 from reservable.backends.database.dialects import kind
-from reservable.backends.database.execution import Execution, NoTable
+from reservable.backends.database.execution import Execution, NoTable, shown
 from reservable.backends.database.schema import DEFAULT_TABLE, reservations_table
 from reservable.backends.database.statements import Statements
 from reservable.backends.database.verbs import DatabaseVerbs
@@ -106,7 +106,7 @@ class DatabaseBackend(PlannedBackend[DatabaseVerbs]):
         self.connections.close()
 
     def __repr__(self) -> str:
-        place = self.connections.url.render_as_string(hide_password=True)
+        place = shown(self.connections.url)
         return f"<{type(self).__name__} {self.table.fullname} in {place} prefix={self.prefix!r}>"
 
 
@@ -115,6 +115,6 @@ def is_private_memory(engine: Engine) -> bool:
     if engine.dialect.name != "sqlite":
         return False
     database = engine.url.database
-    return not database or database == ":memory:" or "mode=memory" in str(engine.url)
+    return not database or database in (":memory:", "file::memory:") or "mode=memory" in str(engine.url)
 
 

@@ -70,11 +70,13 @@ class Connections:
 
     def _settings(self) -> list[str]:
         if self.dialect.name == "postgresql":
-            return [f"SET lock_timeout = '{PATIENCE:.0f}s'"]
+            return []  # a setting would stay behind in a pooler's connection: see `Statements`
         if self.dialect.name == "sqlite":
             return ["PRAGMA busy_timeout = 20"]  # short: longer waits are ours, with random pauses
         return [
             f"SET SESSION innodb_lock_wait_timeout = {PATIENCE:.0f}",
+            # A listener of the user's may have stopped this session's clock (SET TIMESTAMP), as replaying tools do.
+            "SET SESSION timestamp = DEFAULT",
             # An INSERT ... SELECT locks what it reads at REPEATABLE READ.
             "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
         ]

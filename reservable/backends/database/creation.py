@@ -6,26 +6,37 @@ from sqlalchemy import inspect
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.schema import CreateTable
 
-from reservable.backends.database.execution import Execution
+from reservable.backends.database.execution import Execution, explained
 from reservable.errors import BackendError, ConfigurationError
+from reservable.retrying import Signal
 
 
 def create(execution: Execution) -> None:
     """Create the table unless it is there; two processes may do so at once.
 
-    Raises `BackendError` when this user may not create tables.
+    Raises `BackendError` when this user may not create tables, and a `Signal` when asking again can help.
     """
-    engine = execution.connections.engine
-    table = execution.table
+    connections = execution.connections
     try:
-        with engine.connect() as connection:
-            connection.execute(CreateTable(table, if_not_exists=True))
+        with connections.engine.connect() as connection:
+            connection.execute(CreateTable(execution.table, if_not_exists=True))
     except SQLAlchemyError as error:
+        failure = explained(error, connections.dialect, connections.url)
+        if isinstance(failure, Signal):  # an SQLite file that another process is writing, its CREATE perhaps
+            raise failure from error
         # PostgreSQL's IF NOT EXISTS still loses the race against a concurrent CREATE with a duplicate in its
         # catalogue; what counts is whether the table is there now.
-        if inspect(engine).has_table(table.name, schema=table.schema):
-            return
-        raise BackendError(f"{_missing(execution)} and could not be created: {getattr(error, 'orig', error)}") from error
+        if not _is_there(execution):
+            reason = getattr(error, "orig", error)
+            raise BackendError(f"{_missing(execution)} and could not be created: {reason}") from error
+
+
+def _is_there(execution: Execution) -> bool:
+    table = execution.table
+    try:
+        return inspect(execution.connections.engine).has_table(table.name, schema=table.schema)
+    except SQLAlchemyError:
+        return False
 
 
 def refuse(execution: Execution) -> ConfigurationError:

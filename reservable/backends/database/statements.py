@@ -25,11 +25,13 @@ from sqlalchemy import (
     insert,
     literal_column,
     select,
+    true,
     update,
 )
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from reservable.backends.database.clock import clock
+from reservable.retrying import PATIENCE
 
 COLUMNS = ("name", "token", "owner", "fence", "since", "until")
 
@@ -58,11 +60,12 @@ class Statements:
         self.dialect = dialect
         t = table.c
         live = t.until > clock()
-        mine = (t.name == _text("name")) & (t.token == _text("token")) & live
+        named = (t.name == _text("name")) & self._patient()
+        mine = named & (t.token == _text("token")) & live
         self.acquire = self._acquire()
         self.extend = self._extend(mine)
         self.release = self._release(mine)
-        self.break_ = update(table).where(t.name == _text("name"), live).values(_FREED)
+        self.break_ = update(table).where(named, live).values(_FREED)
         self.standing = select(*(t[c] for c in COLUMNS)).where(t.name == _text("name"))
         held = select(t.name, t.owner, t.fence, t.since, t.until, clock().label("now")).where(live)
         self.holder = held.where(t.name == _text("name"))
@@ -103,10 +106,26 @@ class Statements:
         values = {"name": name, "token": token, "owner": owner, "fence": clock(), "since": clock()}
         return self._upsert(self._insert().values(**values, until=clock() + lifetime))
 
-    @staticmethod
-    def now() -> FromClause:
+    def now(self) -> FromClause:
         """A one-row table with the clock in its column `now`, read once a statement."""
-        return select(clock().label("now")).subquery("clock")
+        columns: list[Any] = [clock().label("now")]
+        if self.dialect == "postgresql":
+            columns.append(self._patient().label("patient"))
+        return select(*columns).subquery("clock")
+
+    def _patient(self) -> ColumnElement[bool]:
+        """True, and on PostgreSQL no lock is waited for longer than our patience.
+
+        In the statement, and to the end of its transaction only: what a session is told once would stay in a
+        pooler's connection, for others to find.
+        """
+        return self._with_setting("lock_timeout", f"{PATIENCE:.0f}s")
+
+    def _with_setting(self, name: str, value: str) -> ColumnElement[bool]:
+        if self.dialect != "postgresql":
+            return true()
+        quoted = (literal_column(f"'{text}'") for text in (name, value))
+        return func.set_config(*quoted, literal_column("true")).is_not(None)
 
     def _upsert(self, statement: Any) -> Insert:
         t = self.table.c
@@ -140,8 +159,6 @@ class Statements:
         return update(self.table).where(mine).values(until=until).returning(self.table.c.until)
 
     def _release(self, mine: ColumnElement[bool]) -> Executable:
-        if self.dialect == "postgresql":
-            # Losing a release in a crash only means that its lifetime runs out, so it does not wait for the
-            # disk; `true` keeps the setting to this one transaction.
-            mine &= func.set_config("synchronous_commit", "off", literal_column("true")).is_not(None)
+        # Losing a release in a crash only means that its lifetime runs out, so it does not wait for the disk.
+        mine &= self._with_setting("synchronous_commit", "off")
         return update(self.table).where(mine).values(_FREED)

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from reservable.backends.base import Verbs
+from reservable.backends.database.schema import OWNER_LENGTH
 from reservable.grants import MICROSECOND, Grant, Holder, Released
 from reservable.plans import Plan
 from reservable.retrying import asking
@@ -42,7 +43,7 @@ class DatabaseVerbs(Verbs):
 
     def acquire(self, name: str, token: str, owner: str, lifetime: timedelta) -> Plan[Grant | None]:
         full = self.prefix + name
-        values = {"name": full, "token": token, "owner": owner, "lifetime": lifetime // MICROSECOND}
+        values = {"name": full, "token": token, "owner": kept(owner), "lifetime": lifetime // MICROSECOND}
         undo = Execute("release", {"name": full, "token": token})
         answer, _ = yield from asking(Execute("acquire", values), undo)
         return self.granted(answer.rows, {token})
@@ -127,6 +128,13 @@ class DatabaseVerbs(Verbs):
         """The names that start so, behind `after`: a range of the primary key."""
         low = self.prefix + start
         return {"after": after or "", "low": low, "high": low + "\x7f"}
+
+
+def kept(owner: str) -> str:
+    """As much of the owner's label as every database can keep: it is for people, and nothing depends on it."""
+    if len(owner) <= OWNER_LENGTH and owner.isprintable():  # neither NUL nor lone surrogates, and seen quickly
+        return owner
+    return owner[:OWNER_LENGTH].replace("\0", "?").encode("utf-8", "replace").decode("utf-8")
 
 
 def fixed_start(pattern: str) -> str:

@@ -6,13 +6,17 @@ from time import sleep
 from typing import Any
 
 from reservable.backends.base import Capabilities, PlannedBackend
-from reservable.backends.redis.clients import wire_of
-from reservable.backends.redis.cluster import ClusterWire
+from reservable.backends.redis.clients import Place, beside, wire_at, wire_of
+from reservable.backends.redis.commands import evicting
+from reservable.backends.redis.pools import AWAITED, Nodes
 from reservable.backends.redis.steps import Call, Look, Scan
 from reservable.backends.redis.verbs import RedisVerbs
+from reservable.backends.redis.watching import Source, Watch
 from reservable.backends.redis.wires import Wire
 from reservable.names import check_prefix
 from reservable.plans import Pause
+
+CAPABILITIES = Capabilities(shared=True, durable=False, joinable=False)
 
 
 class RedisBackend(PlannedBackend[RedisVerbs]):
@@ -38,13 +42,27 @@ class RedisBackend(PlannedBackend[RedisVerbs]):
         backend._start(wire, prefix)
         return backend
 
+    @classmethod
+    def beside(cls, other: Any, prefix: str = "") -> RedisBackend:
+        """The blocking twin of an `AsyncRedisBackend` (it has its prefix), or of a client of redis.asyncio.
+
+        It connects to the same server with the same settings, and never uses the other's connections. Raises
+        `ConfigurationError` for settings that blocking code has no counterpart of.
+        """
+        place, prefix = beside(other, prefix, AWAITED)
+        return cls.over(wire_at(place), prefix)
+
     def _start(self, wire: Wire, prefix: str) -> None:
         check_prefix(prefix)
-        verbs = RedisVerbs(prefix, cluster=isinstance(wire, ClusterWire))
-        super().__init__(
-            verbs, prefix=prefix, capabilities=Capabilities(shared=True, durable=False, joinable=False)
-        )
+        verbs = RedisVerbs(prefix, cluster=isinstance(wire.place.origin, Nodes))
+        super().__init__(verbs, prefix=prefix, capabilities=CAPABILITIES)
         self._wire = wire
+        self._listeners = Source(wire.listener)
+
+    @property
+    def place(self) -> Place:
+        """Where the reservations live, for a backend of the other colour."""
+        return self._wire.place
 
     def perform(self, step: Any) -> Any:
         kind = type(step)
@@ -58,14 +76,19 @@ class RedisBackend(PlannedBackend[RedisVerbs]):
             return self._wire.look(step)
         raise TypeError(f"not a step of Redis: {kind.__qualname__}")
 
+    def watch(self, name: str) -> Watch:
+        """Wait for the name: `with backend.watch(name) as watch: watch.pause(seconds)`.
+
+        A pause ends when the name was released or taken over, and after `seconds` at most.
+        """
+        return Watch(self._listeners, self._verbs.key(name))
+
     def eviction_policy(self) -> str | None:
         """The policy by which this server may evict reservations when its memory is full, None when it never does.
 
         Raises `BackendError` also where the server will not tell.
         """
-        told = self._wire.memory()
-        policy = told.get("maxmemory_policy", "noeviction")
-        return None if policy == "noeviction" or told.get("maxmemory") == "0" else policy
+        return evicting(self._wire.memory())
 
     def close(self) -> None:
         """Close the connections that were opened here; the given client stays open."""

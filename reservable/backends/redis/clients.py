@@ -1,67 +1,117 @@
-"""Which clients are accepted, and the pool of our own that is made after a client's.
-
-Its connections differ in one thing: they try once. So a server that is down is reported at once, whatever
-patience the client was given, and nothing is resent behind our back.
-"""
+"""Which clients are accepted, and the wire over each: in its own colour, or in the other one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Collection, Iterator
+from functools import partial
+from typing import Any, NamedTuple
 
-from redis import BlockingConnectionPool, ConnectionPool, Redis
-from redis.backoff import NoBackoff
+import redis
+import redis.asyncio
+from redis.asyncio.client import Pipeline as AsyncPipeline
 from redis.client import Pipeline
-from redis.cluster import ClusterPipeline, RedisCluster
-from redis.retry import Retry
-from redis.sentinel import SentinelConnectionPool
 
+from reservable.backends.redis.async_cluster import AsyncClusterWire
+from reservable.backends.redis.async_wires import AsyncPoolWire, AsyncWire
 from reservable.backends.redis.cluster import ClusterWire
+from reservable.backends.redis.pools import AWAITED, BLOCKING, Colour, Nodes, copied
 from reservable.backends.redis.wires import PoolWire, Wire
 from reservable.errors import ConfigurationError
 
-_OF_THE_OTHER_POOL = (
-    "connection_pool",
-    "himport_registry",
-    "maint_notifications_pool_handler",
-    "oss_cluster_maint_notifications_handler",
-    "orig_host_address",
-    "orig_socket_timeout",
-    "orig_socket_connect_timeout",
-)
+_SENTINEL_POOLS = (BLOCKING.sentinel.SentinelConnectionPool, AWAITED.sentinel.SentinelConnectionPool)
 
 
-def once() -> Retry:
-    """The policy of a connection that is tried once."""
-    return Retry(NoBackoff(), 0)
+class Place(NamedTuple):
+    """Where reservations live, for code of either colour: a pool to copy, or the nodes of a cluster."""
+
+    origin: Any
+    secrets: Collection[str]
+    """The passwords, to keep them out of error texts."""
+
+
+def place_of(client: Any, colour: Colour) -> Place:
+    """Where this client connects to; `ConfigurationError` when it is not a plain redis-py client of the colour."""
+    blocking = colour is BLOCKING
+    kinds = (
+        (redis.Redis, redis.RedisCluster) if blocking else (redis.asyncio.Redis, redis.asyncio.RedisCluster)
+    )
+    pipelines = (Pipeline if blocking else AsyncPipeline, colour.cluster.ClusterPipeline)
+    if not isinstance(client, kinds) or isinstance(client, pipelines):
+        raise ConfigurationError(_refusal(client, colour))
+    secrets = frozenset(secret for secret in _passwords(client) if secret)
+    if hasattr(client, "nodes_manager"):
+        return Place(Nodes.of(client), secrets)
+    pool = client.connection_pool
+    if isinstance(pool, _SENTINEL_POOLS) and not pool.is_master:
+        raise ConfigurationError("this client reads from replicas: give the one of Sentinel.master_for()")
+    return Place(pool, secrets)
+
+
+def beside(other: Any, prefix: str, colour: Colour) -> tuple[Place, str]:
+    """The place and the prefix of a backend, or the place of a client of the colour and the prefix that is given."""
+    place = getattr(other, "place", None)
+    return (place, other.prefix) if isinstance(place, Place) else (place_of(other, colour), prefix)
 
 
 def wire_of(client: Any, *, owned: bool) -> Wire:
-    """The wire over this client; `ConfigurationError` when it is not a plain, blocking redis-py client.
+    """The wire over a blocking client; `ConfigurationError` for any other.
 
     The connections of a plain client are our own, unless the client is `owned` or its pool is of a class
     that we do not know how to copy: then that pool is used, with its own patience in connecting.
     """
-    if isinstance(client, RedisCluster) and not isinstance(client, ClusterPipeline):
-        return ClusterWire(lambda: client, secrets=secrets_of(client), owned=owned)
-    if not isinstance(client, Redis) or isinstance(client, Pipeline):
-        raise ConfigurationError(_refusal(client))
-    pool = client.connection_pool
-    if isinstance(pool, SentinelConnectionPool) and not pool.is_master:
-        raise ConfigurationError("this client reads from replicas: give the one of Sentinel.master_for()")
-    ours = None if owned else _copied(pool)
+    place = place_of(client, BLOCKING)
+    if isinstance(place.origin, Nodes):
+        return ClusterWire(lambda: client, place, owned=owned)
+    ours = None if owned else copied(place.origin, BLOCKING)
     return PoolWire(
-        ours or pool,
-        secrets=secrets_of(client),
+        ours or place.origin,
+        place,
         owned=owned or ours is not None,
-        sentinels=pool.sentinel_manager.sentinels
-        if owned and isinstance(pool, SentinelConnectionPool)
-        else (),
+        sentinels=_sentinels(place.origin) if owned else (),
     )
 
 
-def _refusal(client: Any) -> str:
+def wire_at(place: Place) -> Wire:
+    """A blocking wire of our own to the place of an asyncio client."""
+    if isinstance(place.origin, Nodes):
+        return ClusterWire(partial(place.origin.make, BLOCKING), place, owned=True)
+    pool = _copied(place.origin, BLOCKING)
+    return PoolWire(pool, place, owned=True, sentinels=_sentinels(pool))
+
+
+def async_wire_of(client: Any) -> AsyncWire:
+    """An asyncio wire of our own to the place of an asyncio client; `ConfigurationError` for any other."""
+    return async_wire_at(place_of(client, AWAITED))
+
+
+def async_wire_at(place: Place) -> AsyncWire:
+    """An asyncio wire of our own to this place."""
+    if isinstance(place.origin, Nodes):
+        return AsyncClusterWire(partial(place.origin.make, AWAITED), place)
+    make = partial(_copied, place.origin, AWAITED)
+    make()  # refuses what cannot be copied, now and not at the first use
+    return AsyncPoolWire(make, place)
+
+
+def _copied(pool: Any, to: Colour) -> Any:
+    """A pool of our own. Of a class that we do not know, the given one, if that is of the right colour."""
+    ours = copied(pool, to)
+    if ours is None and not isinstance(pool, to.connection.ConnectionPool):
+        raise ConfigurationError(
+            f"a pool of class {type(pool).__module__}.{type(pool).__qualname__} has no twin that we know: blocking "
+            "and asyncio code each need a client of their own here"
+        )
+    return pool if ours is None else ours
+
+
+def _sentinels(pool: Any) -> Any:
+    return pool.sentinel_manager.sentinels if isinstance(pool, _SENTINEL_POOLS) else ()
+
+
+def _refusal(client: Any, colour: Colour) -> str:
     kind = f"{type(client).__module__}.{type(client).__qualname__}"
+    if colour is AWAITED:
+        return f"{kind} is not a redis.asyncio.Redis or redis.asyncio.RedisCluster"
     if type(client).__module__.startswith("redis.asyncio") or "async" in type(client).__name__.lower():
         return f"{kind} is an asyncio client: blocking code needs a redis.Redis"
     return (
@@ -70,34 +120,13 @@ def _refusal(client: Any) -> str:
     )
 
 
-def _copied(pool: Any) -> ConnectionPool | None:
-    """A pool with the same settings and no retries, None for a class of pool that we do not know."""
-    settings = {k: v for k, v in pool.connection_kwargs.items() if k not in _OF_THE_OTHER_POOL}
-    settings |= {"retry": once(), "retry_on_error": [], "retry_on_timeout": False, "decode_responses": False}
-    settings |= {"connection_class": pool.connection_class, "max_connections": pool.max_connections}
-    kind: Any = type(pool)
-    if kind is ConnectionPool:
-        return ConnectionPool(**settings)
-    if kind is BlockingConnectionPool:
-        return kind(timeout=pool.timeout, queue_class=pool.queue_class, **settings)  # type: ignore[no-untyped-call]
-    if kind is SentinelConnectionPool:
-        settings["check_connection"] = pool.check_connection
-        return kind(pool.service_name, pool.sentinel_manager, **settings)  # type: ignore[no-untyped-call]
-    return None
-
-
-def secrets_of(client: Any) -> frozenset[str]:
-    """The passwords of a client, to keep them out of error texts."""
-    return frozenset(secret for secret in _passwords(client) if secret)
-
-
 def _passwords(client: Any) -> Iterator[str]:
-    if isinstance(client, RedisCluster):
+    if hasattr(client, "nodes_manager"):
         settings = [client.nodes_manager.connection_kwargs]
     else:
         pool = client.connection_pool
         settings = [pool.connection_kwargs]
-        if isinstance(pool, SentinelConnectionPool):
+        if isinstance(pool, _SENTINEL_POOLS):
             settings.append(pool.sentinel_manager.sentinel_kwargs)
     for kwargs in settings:
         yield str(kwargs.get("password") or "")

@@ -12,18 +12,20 @@ The query string takes redis-py's connection settings, such as `socket_timeout` 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from redis import ConnectionPool, Redis
-from redis.cluster import ClusterNode, RedisCluster
 from redis.connection import Connection, SSLConnection, parse_url
 from redis.exceptions import RedisError
 from redis.sentinel import Sentinel
 
+from reservable.backends.redis.asynchronous import AsyncRedisBackend
 from reservable.backends.redis.backend import RedisBackend
-from reservable.backends.redis.clients import once
+from reservable.backends.redis.clients import Place
 from reservable.backends.redis.cluster import ClusterWire
+from reservable.backends.redis.pools import BLOCKING, Nodes, once
 from reservable.errors import ConfigurationError
 
 DEFAULTS = {
@@ -69,6 +71,11 @@ def from_url(url: str, prefix: str = "") -> RedisBackend:
     )
 
 
+def async_from_url(url: str, prefix: str = "") -> AsyncRedisBackend:
+    """The asyncio backend for the URL; `ConfigurationError` when it cannot be read."""
+    return AsyncRedisBackend.beside(from_url(url, prefix))
+
+
 def _plain(url: str, prefix: str) -> RedisBackend:
     settings: dict[str, Any] = DEFAULTS | {"retry": once()} | parse_url(url)  # type: ignore[no-untyped-call]
     path = urlsplit(url).path.strip("/")
@@ -108,12 +115,10 @@ def _cluster(url: str, prefix: str) -> RedisBackend:
         connection_class=SSLConnection if secure else Connection, **settings
     ).make_connection()  # as above
 
-    def make() -> RedisCluster:
-        nodes = [ClusterNode(host, port) for host, port in hosts]  # type: ignore[no-untyped-call]
-        return RedisCluster(startup_nodes=nodes, retry=once(), ssl=secure, **settings)
-
+    nodes = Nodes(hosts, settings | {"ssl": secure})
     secrets = {settings.get("password"), settings.get("ssl_password")}
-    return RedisBackend.over(ClusterWire(make, secrets={s for s in secrets if s}, owned=True), prefix)
+    place = Place(nodes, {s for s in secrets if s})
+    return RedisBackend.over(ClusterWire(partial(nodes.make, BLOCKING), place, owned=True), prefix)
 
 
 def _several(url: str, *, port: int) -> tuple[list[tuple[str, int]], dict[str, Any], list[str]]:

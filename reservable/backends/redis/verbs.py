@@ -58,9 +58,13 @@ class RedisVerbs(Verbs):
         self._start = encoded(prefix)
         self._one_slot = not cluster or shares_slot(prefix)
 
+    def key(self, name: str) -> bytes:
+        """The key that holds the reservation of this name."""
+        return self._start + name.encode()
+
     def acquire(self, name: str, token: str, owner: str, lifetime: timedelta) -> Plan[Grant | None]:
         mine, left = mark(token), milliseconds(lifetime)
-        key = self._start + name.encode()
+        key = self.key(name)
         call = Call(ACQUIRE, (key,), (mine, encoded(owner), left))
         answer, _ = yield from asking(call, undo=Call(RELEASE, (key,), (mine,)))
         if answer is None:
@@ -101,7 +105,7 @@ class RedisVerbs(Verbs):
         return None
 
     def release(self, name: str, token: str) -> Plan[Released]:
-        answer, again = yield from asking(Call(RELEASE, (self._start + name.encode(),), (mark(token),)))
+        answer, again = yield from asking(Call(RELEASE, (self.key(name),), (mark(token),)))
         if answer == 1:
             return Released.YES
         if again:  # the request whose reply was lost may be the one that released
@@ -110,16 +114,16 @@ class RedisVerbs(Verbs):
 
     def extend(self, name: str, token: str, lifetime: timedelta) -> Plan[int | None]:
         left = milliseconds(lifetime)
-        now, _ = yield from asking(Call(EXTEND, (self._start + name.encode(),), (mark(token), left)))
+        now, _ = yield from asking(Call(EXTEND, (self.key(name),), (mark(token), left)))
         return None if now is None else now + left * 1000
 
     def holder(self, name: str) -> Plan[Holder | None]:
-        found: list[Holder] = yield from self._holders((self._start + name.encode(),))
+        found: list[Holder] = yield from self._holders((self.key(name),))
         return found[0] if found else None
 
     def break_(self, name: str) -> Plan[bool]:
         # Asked twice, it might break the grant of whoever came after.
-        broken, _ = yield from asking(Call(BREAK, (self._start + name.encode(),)), repeatable=False)
+        broken, _ = yield from asking(Call(BREAK, (self.key(name),)), repeatable=False)
         return bool(broken)
 
     def page(self, pattern: str, after: Any) -> Plan[tuple[Sequence[Holder], Any]]:

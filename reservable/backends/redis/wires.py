@@ -6,40 +6,46 @@ would know that the first one did it. `LostReply` tells the plan, and the plan a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from inspect import Parameter, signature
 from os import getpid
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from redis.connection import ConnectionPool
-from redis.exceptions import (
-    AuthenticationError,
-    AuthorizationError,
-    BusyLoadingError,
-    InvalidResponse,
-    NoScriptError,
-    ReadOnlyError,
-    RedisClusterException,
-    RedisError,
-    ResponseError,
-)
+from redis.connection import BlockingConnectionPool, ConnectionPool
 from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import NoScriptError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from reservable.backends.redis.commands import (
+    ANSWERS,
+    LOST,
+    MEMORY,
+    TROUBLE,
+    Command,
+    by_digest,
+    by_text,
+    judged,
+    look,
+    scan,
+    scanned,
+    told,
+)
 from reservable.backends.redis.failures import broken
+from reservable.backends.redis.pools import listening
 from reservable.backends.redis.steps import Call, Look, Scan
-from reservable.retrying import LostReply
 
-ANSWERS = (ResponseError, AuthenticationError, AuthorizationError, BusyLoadingError)
-"""Errors that the server sent as its answer, so that it is known that nothing was done."""
-LOST = (RedisConnectionError, RedisTimeoutError, InvalidResponse, OSError)
-TROUBLE = (RedisError, RedisClusterException, OSError, UnicodeError)
-PAGE = 1000
+if TYPE_CHECKING:
+    from reservable.backends.redis.clients import Place
 
 
 class Wire(Protocol):
     """Performs steps; every failure is a `BackendError`, or a `LostReply` where the server may have done it."""
+
+    @property
+    def place(self) -> Place:
+        """Where it leads, for a wire of the other colour."""
+        ...
 
     def call(self, step: Call) -> Any: ...
 
@@ -51,6 +57,13 @@ class Wire(Protocol):
         """What INFO says of the server's memory."""
         ...
 
+    def listener(self, key: bytes) -> Any:
+        """An unconnected connection to the server that has the key, on which it may speak first.
+
+        Raises what it will when that server is not known.
+        """
+        ...
+
     def close(self) -> None: ...
 
 
@@ -58,37 +71,39 @@ class PoolWire:
     """One server, or the master that Sentinel names; each command on a connection of the pool, in bytes.
 
     Connections of a pool of our own are kept here between commands: giving one back and taking it again costs
-    the pool a tenth of the whole round trip.
+    the pool a tenth of the whole round trip. Not those of a blocking pool, whose waiters wait for it alone.
     """
 
     def __init__(
-        self, pool: ConnectionPool, *, secrets: Collection[str], owned: bool, sentinels: Sequence[Any] = ()
+        self, pool: ConnectionPool, place: Place, *, owned: bool, sentinels: Sequence[Any] = ()
     ) -> None:
+        self.place = place
         self._pool = pool
         self._sentinels = sentinels
-        self._secrets = secrets
+        self._secrets = place.secrets
         self._owned = owned
+        self._keeps = owned and not isinstance(pool, BlockingConnectionPool)
         self._kept: list[Any] = []
         self._take = _taker(pool)
 
     def call(self, step: Call) -> Any:
-        script, keys, args = step
         try:
-            return self._ask("EVALSHA", script.sha, len(keys), *keys, *args)
-        except NoScriptError:  # a new server, a failover, SCRIPT FLUSH
+            return self._ask(by_digest(step))
+        except NoScriptError:
             pass
-        return self._ask("EVAL", script.text, len(keys), *keys, *args)
+        return self._ask(by_text(step))
 
     def scan(self, step: Scan) -> tuple[list[bytes], Any]:
-        cursor, keys = self._ask("SCAN", step.cursor or 0, b"MATCH", step.pattern, b"COUNT", PAGE)
-        return keys, int(cursor) or None
+        return scanned(self._ask(scan(step)))
 
     def look(self, step: Look) -> list[bytes | None]:
-        return self._ask("MGET", *step.keys)  # type: ignore[no-any-return]
+        return self._ask(look(step))  # type: ignore[no-any-return]
 
     def memory(self) -> dict[str, str]:
-        lines = self._ask("INFO", b"memory").decode().splitlines()
-        return dict(line.split(":", 1) for line in lines if ":" in line)
+        return told(self._ask(MEMORY))
+
+    def listener(self, key: bytes) -> Any:  # noqa: ARG002 - one server has all keys
+        return listening(self._pool)
 
     def close(self) -> None:
         if self._owned:
@@ -98,34 +113,27 @@ class PoolWire:
         for sentinel in self._sentinels:
             sentinel.close()
 
-    def _ask(self, *command: Any) -> Any:
-        failure = lost = None
-        sound = True
+    def _ask(self, command: Command) -> Any:
+        sound = False
         try:
             connection = self._connection()
         except TROUBLE as error:  # nothing was sent
-            failure = broken(error, self._secrets)
+            failure: Exception = broken(error, self._secrets)
         else:
             try:
                 connection.send_command(*command)
-                return connection.read_response(disable_decoding=True)
+                answer = connection.read_response(disable_decoding=True)
+                sound = True
+                return answer
             except NoScriptError:
+                sound = True
                 raise
-            except ANSWERS as error:
-                # A server that was demoted, or that forgot who we are, is not asked again on this connection.
-                sound = isinstance(error, ResponseError) and not isinstance(error, ReadOnlyError)
-                failure = broken(error, self._secrets)
-            except LOST as error:
-                sound = False
-                lost = broken(error, self._secrets)
-            except BaseException:  # interrupted: what the server still says must not answer the next command
-                sound = False
-                raise
+            except (*ANSWERS, *LOST) as error:
+                failure, sound = judged(error, self._secrets)
             finally:
+                # Interrupted in the middle, it is closed: what the server still says must not answer the next command.
                 self._give_back(connection, sound=sound)
-        if lost is not None:
-            raise LostReply(lost)
-        raise failure  # type: ignore[misc]  # one of the two is set here
+        raise failure
 
     def _connection(self) -> Any:
         try:
@@ -143,7 +151,7 @@ class PoolWire:
     def _give_back(self, connection: Any, *, sound: bool) -> None:
         if not sound:
             connection.disconnect()
-        if sound and self._owned and not getattr(connection, "should_reconnect", bool)():
+        if sound and self._keeps and not getattr(connection, "should_reconnect", bool)():
             self._kept.append(connection)
         else:
             self._pool.release(connection)
