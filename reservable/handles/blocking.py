@@ -33,8 +33,19 @@ class Reservation(Handle):
 
     def __init__(self, backend: Backend, name: str, duration: Any = 60, **options: Any) -> None:
         super().__init__(backend, name, duration, **options)
-        self.lost = threading.Event()
+        self._lost: threading.Event | None = None
+
+    @property
+    def lost(self) -> threading.Event:
         """Set as soon as anything learns that the reservation is over or was taken while it was ours."""
+        event = self._lost
+        if event is None:
+            # Made when first asked for: most handles live without. One dict operation, so two threads share it.
+            event = self.__dict__.setdefault("_event", threading.Event())
+            self._lost = event
+            if self._is_lost:
+                event.set()
+        return event
 
     def acquire(self, wait: Any = _OWN) -> bool:
         """Take the name: True when granted, False when somebody holds it still after `wait`.
@@ -110,13 +121,12 @@ class Reservation(Handle):
         return getattr(self.backend, step.verb)(*step.arguments)
 
     def _found(self) -> None:
-        self.lost.clear()
+        if self._lost is not None:
+            self._lost.clear()
 
     def _mark_lost(self) -> None:
-        self.lost.set()
-
-    def _was_lost(self) -> bool:
-        return self.lost.is_set()
+        if self._lost is not None:
+            self._lost.set()
 
 
 def reservation(key: Any, duration: Any = 60, **options: Any) -> Reservation:

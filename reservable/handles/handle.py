@@ -71,6 +71,7 @@ class Handle:
         self._grant: Grant | None = None
         self._deadline = 0.0
         self._pid = 0
+        self._is_lost = False
 
     # What this side believes
 
@@ -149,6 +150,7 @@ class Handle:
         self._grant, self._deadline, self._pid = grant, deadline, os.getpid()
         if self._ledger is not None:
             self._ledger.granted(self)
+        self._is_lost = False
         self._found()
         self._tell("granted", grant)
 
@@ -223,7 +225,7 @@ class Handle:
         if isinstance(error, Exception) and self._on_error == "keep":
             return
         if self._grant is None:
-            if error is None and self._was_lost():
+            if error is None and self._is_lost:
                 raise ReservationLost(f"the reservation {self.name} was lost while its block was running")
             return
         try:
@@ -271,6 +273,7 @@ class Handle:
         # Only once: another thread may have released it, or learned of the loss, while we were asking.
         if self._stands(grant):
             self._grant = None
+            self._is_lost = True
             self._mark_lost()
             self._tell("lost", grant, logging.WARNING)
 
@@ -291,10 +294,7 @@ class Handle:
             )
 
     def _found(self) -> None:
-        raise NotImplementedError
+        """A new grant: whoever waits for the loss waits for that of this one."""
 
     def _mark_lost(self) -> None:
-        raise NotImplementedError
-
-    def _was_lost(self) -> bool:
-        raise NotImplementedError
+        """Wake whoever waits for the loss."""

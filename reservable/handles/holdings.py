@@ -16,11 +16,8 @@ from reservable.handles.handle import Handle
 def _worker() -> Any:
     """The running task, or else the thread."""
     asyncio = sys.modules.get("asyncio")
-    if asyncio is not None:
-        try:
-            task = asyncio.current_task()
-        except RuntimeError:
-            task = None
+    if asyncio is not None and asyncio._get_running_loop() is not None:  # asking for the task would raise
+        task = asyncio.current_task()
         if task is not None:
             return task
     return threading.current_thread()

@@ -42,9 +42,12 @@ def fixed_backend(model: type[Any]) -> Backend | None:
 def backend_of(mapper: Mapper[Any], session: Session | None) -> Backend:
     """The backend for the rows of this mapper.
 
-    Raises `ConfigurationError` when only a session could tell and there is none.
+    Raises `ConfigurationError` when only a session could tell and there is none, `NotSupported` for a session
+    that translates the schema of the rows.
     """
     backend = fixed_backend(mapper.class_)
+    if session is not None:
+        _check_schema(mapper, session)
     if backend is None:
         if session is None:
             raise ConfigurationError(
@@ -79,6 +82,19 @@ def engine_of(mapper: Mapper[Any], session: Session) -> Engine:
     return bind.engine if isinstance(bind, Connection) else bind
 
 
+def _check_schema(mapper: Mapper[Any], session: Session) -> None:
+    """Refuse a session whose rows are not in the schema that the model names, and so its reservations."""
+    schema = getattr(mapper.local_table, "schema", None)
+    binds: list[Any] = [session.bind, *_connections(session)]
+    for bind in binds:
+        if bind is not None and schema in (bind.get_execution_options().get("schema_translate_map") or ()):
+            raise NotSupported(
+                f"this session has a schema_translate_map for {mapper.class_.__name__}: the rows of several "
+                "schemas would share the names of their reservations. Give each tenant an engine of its own with "
+                "its search_path or database"
+            )
+
+
 def default_backend(engine: Engine) -> Backend:
     """The table in this engine's own database, or memory beside a database that is in memory itself."""
     options = settings().options
@@ -105,7 +121,8 @@ def reader_of(engine: Engine) -> Connections:
     if "default" in kept and isinstance(kept["default"][1], DatabaseBackend):
         return kept["default"][1].connections
     if "reader" not in kept:
-        kept["reader"] = Connections(engine)
+        reader = kept["reader"] = Connections(engine)
+        event.listen(engine, "engine_disposed", lambda _: reader.close())
     return kept["reader"]  # type: ignore[no-any-return]
 
 

@@ -9,9 +9,10 @@ from typing import Any
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import ColumnElement, Integer, Table, Uuid, inspect
+from sqlalchemy import ColumnElement, Integer, Table, Uuid
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.orm import InstanceState, Mapper
+from sqlalchemy.orm.attributes import instance_state
 from sqlalchemy.types import CHAR, NCHAR, Enum, String, TypeDecorator, TypeEngine
 
 from reservable import names
@@ -84,7 +85,7 @@ def row_of(instance: Any) -> tuple[Identity, Sequence[Any]]:
 
     Raises `UnidentifiedInstance` without a complete primary key.
     """
-    state: InstanceState[Any] = inspect(instance)
+    state: InstanceState[Any] = instance_state(instance)
     identity = identity_of(state.mapper)
     if state.key is not None:
         return identity, state.key[1]
@@ -99,7 +100,7 @@ def row_of(instance: Any) -> tuple[Identity, Sequence[Any]]:
 
 def must_exist(instance: Any) -> None:
     """Raises `UnidentifiedInstance` for a row that is known to be deleted."""
-    state: InstanceState[Any] = inspect(instance)
+    state: InstanceState[Any] = instance_state(instance)
     if state.deleted or state.was_deleted:
         raise UnidentifiedInstance(
             f"the row of this {type(instance).__name__} was deleted: there is nothing to reserve"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, inspect
+from sqlalchemy import ColumnElement
+from sqlalchemy.orm.attributes import instance_state
 
 from reservable import durations
 from reservable.config import owner_label
@@ -89,7 +90,7 @@ class Reservable:
 
 def holdings_of(instance: Any) -> Holdings:
     """What this instance has reserved; lives and dies with it."""
-    state = inspect(instance)
+    state = instance_state(instance)
     # copy.copy() gives the copy the state of its original; what is noted there is the original's.
     info = state.info if state.obj() is instance else vars(instance)
     holdings = info.get("_reservable_holdings")

@@ -24,7 +24,7 @@ class ReservableQuery(Query[T]):
 
     def first_reserved(self, key: Any, duration: Any = 60) -> T | None:
         """As the function `first_reserved`, of this query's rows."""
-        return finding.first_reserved(self.session, self._asked, key, duration)  # type: ignore[no-any-return]
+        return finding.first_reserved(self.session, self._asked, key, duration)
 
     def take_reserved(self, key: Any, duration: Any = 60, *, limit: int) -> list[T]:
         """As the function `take_reserved`, of this query's rows."""

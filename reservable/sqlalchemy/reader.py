@@ -48,15 +48,16 @@ def _reader(session: Session, connection: Connection) -> Session:
 
 def _reader_class(kind: type[Session]) -> type[Session]:
     """Kept on the session's class, so that the two go away together: some make a class for every request."""
-    known = kind.__dict__.get(_READER)
+    known: type[Session] | None = kind.__dict__.get(_READER)
     if known is None:
 
         def get_bind(self: Session, *_: Any, **__: Any) -> Connection:
-            return self.info["reservable_connection"]  # type: ignore[no-any-return]
+            connection: Connection = self.info["reservable_connection"]
+            return connection
 
         known = type("Reader", (kind,), {"get_bind": get_bind})
         setattr(kind, _READER, known)
-    return known  # type: ignore[no-any-return]
+    return known
 
 
 class _Move:
@@ -67,7 +68,7 @@ class _Move:
         reader.expunge_all()
         self._counterparts: dict[int, Any] = {}
         for instance in self._loaded:
-            existing = session.identity_map.get(inspect(instance).key)  # type: ignore[arg-type]
+            existing = session.identity_map.get(inspect(instance).key)
             self._counterparts[id(instance)] = instance if existing is None else existing
         new = [instance for instance in self._loaded if self._counterparts[id(instance)] is instance]
         if len(new) < len(self._loaded):

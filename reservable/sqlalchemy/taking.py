@@ -99,7 +99,7 @@ class Finding:
     def _bring(self, found: list[Found]) -> list[Taken]:
         """The rows that still match, now that nobody else works on them; the others are given back."""
         brought: list[Taken] = []
-        missing = {one.key: one for one in found}
+        missing: dict[Key, Found] = {one.key: one for one in found}
         try:
             for one in found:
                 self.candidates.identity.pk(
@@ -107,9 +107,9 @@ class Finding:
                 )  # raises for a key too long for Python, though not for SQL
             statement = self.candidates.again(list(missing))
             for instance in self.reading(lambda connection: reader.load(self.session, connection, statement)):
-                one = missing.pop(tuple(inspect(instance).key[1]), None)
-                if one is not None:
-                    brought.append(self._hand_over(instance, one))
+                key = tuple(inspect(instance).key[1])
+                if key in missing:
+                    brought.append(self._hand_over(instance, missing.pop(key)))
             while missing:
                 key, one = missing.popitem()
                 self.search.skip(key)

@@ -15,8 +15,13 @@ from sqlalchemy.pool import NullPool, Pool, QueuePool
 
 from reservable.retrying import PATIENCE
 
-_inherited: list[Pool] = []
+_inherited: list[Any] = []
 """Pools of a parent process. Kept so that their connections are never closed by the child: both share a socket."""
+
+
+KEPT = 4
+"""Connections that stay in hand between statements: taking one from the pool costs as much as a statement of
+SQLite's. Fewer than the pool has, so that the pool always has one for whoever asks it."""
 
 
 class Connections:
@@ -28,15 +33,39 @@ class Connections:
         self._source = engine.pool
         self._pid = os.getpid()
         self._engine = self._make()
+        self._kept: list[Any] = []
 
     @property
     def engine(self) -> Engine:
         """An engine on this pool; after a fork, one on a fresh pool."""
         if self._pid != os.getpid():
-            _inherited.append(self._engine.pool)
+            _inherited.append((self._engine.pool, self._kept))
+            self._kept = []
             self._pid = os.getpid()
             self._engine = self._make()
         return self._engine
+
+    def take(self) -> Any:
+        """A connection for one statement."""
+        engine = self.engine
+        try:
+            return self._kept.pop()
+        except IndexError:
+            return engine.raw_connection()
+
+    def give_back(self, connection: Any) -> None:
+        """The statement is done, and its answer read."""
+        if len(self._kept) < KEPT and self._keeps:
+            self._kept.append(connection)
+        else:
+            connection.close()
+
+    def forget(self) -> None:
+        """Close what is idle: one connection broke, so the others may have, too."""
+        kept, self._kept = self._kept, []
+        for connection in kept:
+            connection.close()
+        self.engine.dispose()
 
     def _make(self) -> Engine:
         # recreate() keeps how the user connects (creator, arguments, listeners) and none of the connections.
@@ -50,6 +79,8 @@ class Connections:
             return driver
 
         pool: Pool
+        # Where the user's pool keeps no connection, or none that is old, neither do we.
+        self._keeps = not isinstance(source, NullPool) and getattr(source, "_recycle", -1) < 0
         if isinstance(source, NullPool):
             pool = NullPool(connect, reset_on_return=None, dialect=self.dialect)
         else:
@@ -83,6 +114,4 @@ class Connections:
 
     def close(self) -> None:
         """Close what is idle; connections in use close when they come back."""
-        self.engine.dispose()
-
-
+        self.forget()

@@ -86,21 +86,26 @@ class Execution:
         """Lend the work a pooled driver connection in autocommit; a broken one is thrown away."""
         dialect = self.connections.dialect
         try:
-            connection = self.connections.engine.raw_connection()
+            connection = self.connections.take()
         except (SQLAlchemyError, *_driver_errors(dialect)) as error:
             raise BackendError(f"cannot connect to the database {shown(self.connections.url)}") from error
         try:
-            return work(connection)
+            answer = work(connection)
         except _driver_errors(dialect) as error:
             found = trouble(dialect, error, connection.dbapi_connection, None)
             if found is Trouble.LOST:
                 connection.invalidate(error)
+                connection.close()
+                self.connections.forget()
+            else:
+                self.connections.give_back(connection)
             raise translated(found, error, self.connections.url) from error
         except BaseException:
             connection.invalidate()  # interrupted in the middle of an answer: the next user must not read it
-            raise
-        finally:
             connection.close()
+            raise
+        self.connections.give_back(connection)
+        return answer
 
     def _through_core(self, statement: Executable, values: dict[str, Any]) -> Answer:
         try:

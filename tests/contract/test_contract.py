@@ -1,0 +1,184 @@
+"""The published contract, on every store."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from functools import cache, partial
+from itertools import count
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import redis
+from sqlalchemy import Engine, create_engine, literal, select
+
+from reservable.backends.base import Backend
+from reservable.backends.database import DatabaseBackend
+from reservable.backends.memory import MemoryBackend
+from reservable.backends.opening import open_backend
+from reservable.testing import BackendContract
+from reservable.testing.store import taken
+from tests.contract.opening import open_sqlite, sqlite_engine
+from tests.server_process import free_port
+from tests.stores import STORES, Stores
+
+JOURNALS = {"sqlite in WAL mode": "wal", "sqlite with a rollback journal": "delete"}
+
+
+class TestMemory(BackendContract):
+    @pytest.fixture
+    def backend(self) -> Backend:
+        return MemoryBackend()
+
+    @pytest.fixture
+    def with_prefix(self) -> Callable[[str], Backend]:
+        return MemoryBackend
+
+
+class RedisContract(BackendContract):
+    decode_responses: ClassVar[bool]
+
+    @pytest.fixture
+    def url(self, fresh_database: Callable[[str], str]) -> str:
+        return fresh_database("redis")
+
+    @pytest.fixture
+    def with_prefix(self, url: str) -> Iterator[Callable[[str], Backend]]:
+        with ExitStack() as stack:
+
+            def make(prefix: str) -> Backend:
+                client = redis.Redis.from_url(url, decode_responses=self.decode_responses)
+                stack.enter_context(closing(client))
+                return stack.enter_context(closing(open_backend(client, prefix=prefix)))
+
+            yield make
+
+    @pytest.fixture
+    def backend(self, with_prefix: Callable[[str], Backend]) -> Backend:
+        return with_prefix("")
+
+    @pytest.fixture
+    def second(self, with_prefix: Callable[[str], Backend]) -> Backend:
+        return with_prefix("")
+
+    @pytest.fixture
+    def reopen(self, url: str) -> Callable[[], Backend]:
+        return partial(open_backend, url)
+
+    @pytest.fixture
+    def unreachable(self) -> Backend:
+        return open_backend(f"redis://127.0.0.1:{free_port()}/0")
+
+
+class TestRedis(RedisContract):
+    decode_responses = False
+
+
+class TestRedisWithDecodedResponses(RedisContract):
+    decode_responses = True
+
+
+@pytest.fixture(scope="module")
+def databases(stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Engine]]:
+    """A database of each kind, for all tests here."""
+    with ExitStack() as stack:
+
+        @cache
+        def database(kind: str) -> Engine:
+            if kind not in JOURNALS:
+                engine = create_engine(stack.enter_context(stores.fresh(kind)))
+            else:
+                file = tmp_path_factory.mktemp("contract") / "contract.sqlite"
+                with closing(sqlite3.connect(file)) as driver:
+                    driver.execute(f"PRAGMA journal_mode = {JOURNALS[kind]}")
+                engine = sqlite_engine(f"sqlite:///{file}")
+            stack.callback(engine.dispose)
+            return engine
+
+        yield database
+
+
+class DatabaseContract(BackendContract):
+    """A table of its own for every test."""
+
+    kind: ClassVar[str]
+    tables: ClassVar[Iterator[int]] = count()
+
+    @pytest.fixture
+    def engine(self, databases: Callable[[str], Engine], request: pytest.FixtureRequest) -> Engine:
+        if self.kind not in JOURNALS:
+            request.getfixturevalue(f"{self.kind}_url")  # skips where the server is missing
+        return databases(self.kind)
+
+    @pytest.fixture
+    def table(self) -> str:
+        return f"reservations_{next(self.tables)}"
+
+    @pytest.fixture
+    def with_prefix(self, engine: Engine, table: str) -> Iterator[Callable[[str], Backend]]:
+        with ExitStack() as stack:
+
+            def make(prefix: str) -> Backend:
+                return stack.enter_context(closing(DatabaseBackend(engine, prefix, table=table)))
+
+            yield make
+
+    @pytest.fixture
+    def backend(self, with_prefix: Callable[[str], Backend]) -> Backend:
+        return with_prefix("")
+
+    @pytest.fixture
+    def second(self, with_prefix: Callable[[str], Backend]) -> Backend:
+        return with_prefix("")
+
+    @pytest.fixture
+    def reopen(self, engine: Engine, table: str) -> Callable[[], Backend]:
+        url = engine.url.render_as_string(hide_password=False)
+        return partial(open_backend, url, table=table)
+
+    @pytest.fixture
+    def unreachable(self, engine: Engine) -> Backend:
+        return DatabaseBackend(create_engine(engine.url.set(port=free_port())))
+
+    def test_sql_can_join_what_is_held(self, backend: Any, engine: Engine) -> None:
+        assert backend.capabilities.joinable
+        taken(backend, "videos:1:k")
+        reservations = backend.table
+        with engine.connect() as connection:
+            videos = select(literal("videos:1:k").label("name")).subquery("videos")
+            joined = select(reservations.c.owner).join(videos, reservations.c.name == videos.c.name)
+            assert connection.scalars(joined).all() == ["host:1"]
+
+
+class SQLiteContract(DatabaseContract):
+    @pytest.fixture
+    def reopen(self, engine: Engine, table: str) -> Callable[[], Backend]:
+        return partial(open_sqlite, str(engine.url), table)
+
+    @pytest.fixture
+    def unreachable(self, tmp_path: Path) -> Backend:
+        return DatabaseBackend(create_engine(f"sqlite:///{tmp_path / 'no such folder' / 'file.sqlite'}"))
+
+
+class TestSQLiteInWalMode(SQLiteContract):
+    kind = "sqlite in WAL mode"
+
+
+class TestSQLiteWithRollbackJournal(SQLiteContract):
+    kind = "sqlite with a rollback journal"
+
+
+class TestPostgreSQL(DatabaseContract):
+    kind = "postgresql"
+
+
+class TestMariaDB(DatabaseContract):
+    kind = "mariadb"
+
+
+if STORES["mysql"].given:
+
+    class TestMySQL(DatabaseContract):
+        kind = "mysql"
