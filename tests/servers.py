@@ -236,6 +236,7 @@ class MariaDB(Server):
             "--auth-root-authentication-method=normal",
             "--skip-name-resolve",
             "--innodb-log-file-size=16M",
+            f"--tmpdir={self.folder}",  # two at once in one folder take each other's temporary tables
         ]
         self._run([self._install, "--no-defaults", f"--datadir={self.folder}/data", *how])
 
@@ -246,6 +247,7 @@ class MariaDB(Server):
             "bind-address": "127.0.0.1",
             "socket": "socket",  # beside the data, by a short name: the path of a socket must not be long
             "pid-file": "pid",
+            "tmpdir": self.folder,
             "max-connections": 200,
             "character-set-server": "utf8mb4",
             "collation-server": "utf8mb4_general_ci",

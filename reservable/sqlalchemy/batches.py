@@ -7,12 +7,12 @@ from secrets import token_hex
 
 from reservable.backends.base import Backend
 from reservable.sqlalchemy.candidates import Candidates
+from reservable.sqlalchemy.granting import TOKEN
 from reservable.sqlalchemy.reading import Reading
 from reservable.sqlalchemy.search import (
     FIRST_BATCH,
     GROWTH,
     LAST_BATCH,
-    TOKEN,
     Found,
     Key,
     Purpose,
@@ -23,8 +23,8 @@ from reservable.sqlalchemy.search import (
 class InBatches:
     """Reservations are elsewhere: keys in the statement's order go to the store in growing batches.
 
-    Each batch starts at the beginning again, so that rows that move up while we look are not passed over; what
-    was refused already is left out. Never more keys than ten times those that are reserved ahead.
+    Each batch begins with the last row of the one before. Where that is another row by now, rows have moved, and
+    it begins at the front again, less what was refused already; so it does once more before the answer is "none".
     """
 
     def __init__(self, backend: Backend, candidates: Candidates, purpose: Purpose, reading: Reading) -> None:
@@ -32,16 +32,17 @@ class InBatches:
         self._candidates = candidates
         self._purpose = purpose
         self._reading = reading
-        self._skipped: set[Key] = set()
+        self._skipped: set[str] = set()
         self.restart()
 
     def skip(self, key: Key) -> None:
         """Do not come back to this row."""
-        self._skipped.add(key)
+        identity = self._candidates.identity
+        self._skipped.update(identity.names([key if len(key) > 1 else key[0]], self._purpose.key))
 
     def restart(self) -> None:
         """Begin again at the front, with all but what is skipped."""
-        self._tried: set[Key] = set(self._skipped)
+        self._tried: set[str] = set(self._skipped)
         self._batches = self._walk()
 
     def reserve(self, limit: int) -> list[Found]:
@@ -58,37 +59,47 @@ class InBatches:
         return found
 
     def _walk(self) -> Iterator[Found]:
-        size = FIRST_BATCH
+        size, seen, last = FIRST_BATCH, 0, None
         while True:
-            keys, complete = self._keys(size)
-            yield from self._try([key for key in keys if key not in self._tried] if self._tried else keys)
-            if complete:
+            overlap = int(last is not None)
+            rows = self._rows(seen - overlap, size + overlap)
+            if overlap and rows[:1] != [last]:
+                seen, last, size = 0, None, size * GROWTH
+                continue
+            yield from self._try(rows)
+            complete = self._candidates.bounded or len(rows) < size + overlap
+            if complete and not overlap:
                 return
-            size *= GROWTH
+            # Read in several pieces, it may have been passed by: once more in one, which is the last look.
+            seen, last, size = (0, None, seen + 2 * size) if complete else (seen + size, rows[-1], size * GROWTH)
 
-    def _keys(self, size: int) -> tuple[list[Key], bool]:
-        """The keys of the first rows, in their order, and whether these are all."""
+    def _rows(self, offset: int, size: int) -> list[Any]:
+        """Primary keys of rows in their order: the values themselves where the key is one column."""
         statement = self._candidates.ordered_keys()
-        bounded = self._candidates.bounded
-        if not bounded:
-            statement = statement.limit(size)
+        if not self._candidates.bounded:
+            statement = statement.limit(size).offset(offset) if offset else statement.limit(size)
         width = len(self._candidates.attributes)
+        if width == 1:
+            return list(self._reading(lambda connection: connection.scalars(statement).all()))
         rows = self._reading(lambda connection: connection.execute(statement).all())
-        # A join may repeat a row.
-        return list(dict.fromkeys(tuple(row)[:width] for row in rows)), bounded or len(rows) < size
+        return [tuple(row)[:width] for row in rows]
 
-    def _try(self, keys: list[Key]) -> Iterator[Found]:
-        identity, purpose = self._candidates.identity, self._purpose
-        front, back = f"{identity.model}:", f":{purpose.key}"
-        names = [f"{front}{identity.pk(key)}{back}" for key in keys]
+    def _try(self, rows: list[Any]) -> Iterator[Found]:
+        every = self._candidates.identity.names(rows, self._purpose.key)
+        # Less what was tried before, and what a join repeats.
+        keys = {name: row for name, row in zip(every, rows, strict=True) if name not in self._tried}
+        names = list(keys)
         start, size = 0, FIRST_BATCH
         while start < len(names):
             some = names[start : start + size]
-            deadline = purpose.deadline()
-            grant = self._backend.acquire_first(some, token_hex(TOKEN // 2), purpose.owner, purpose.lifetime)
+            deadline = self._purpose.deadline()
+            grant = self._backend.acquire_first(
+                some, token_hex(TOKEN // 2), self._purpose.owner, self._purpose.lifetime
+            )
             end = start + (len(some) if grant is None else some.index(grant.name) + 1)
-            self._tried.update(keys[start:end])
+            self._tried.update(names[start:end])
             # Where one was free the next may be as well: only what is refused makes for a bigger batch.
             start, size = end, min(size * GROWTH, LAST_BATCH) if grant is None else FIRST_BATCH
             if grant is not None:
-                yield Found(keys[end - 1], grant, deadline)
+                key = keys[grant.name]
+                yield Found(key if len(self._candidates.attributes) > 1 else (key,), grant, deadline)

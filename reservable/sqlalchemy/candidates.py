@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, inspect, or_
@@ -77,9 +78,17 @@ class Candidates:
         self.mapper: Mapper[Any] = inspected.mapper
         self.identity: Identity = identity_of(self.mapper)
         self.attributes = [getattr(self.entity, key) for key in self.identity.attributes]
-        self.joined = (
-            bool(statement._setup_joins or statement._from_obj) or len(self.keys().get_final_froms()) > 1
-        )
+
+    @cached_property
+    def joined(self) -> bool:
+        """Whether the statement reads other tables too, which may repeat a row."""
+        statement: Any = self.statement
+        return bool(statement._setup_joins or statement._from_obj) or len(self.keys().get_final_froms()) > 1
+
+    @cached_property
+    def cache_key(self) -> Any:
+        """What SQLAlchemy's cache of compiled statements knows the statement by; None for one it cannot keep."""
+        return self.statement._generate_cache_key()
 
     @property
     def alone(self) -> bool:

@@ -15,7 +15,8 @@ from reservable.config import owner_label
 from reservable.sqlalchemy import homes
 from reservable.sqlalchemy.identity import must_exist, row_of
 from reservable.sqlalchemy.mixin import holdings_of
-from reservable.sqlalchemy.search import FIRST_BATCH, GROWTH, LAST_BATCH, TOKEN, Purpose
+from reservable.sqlalchemy.granting import TOKEN
+from reservable.sqlalchemy.search import FIRST_BATCH, GROWTH, LAST_BATCH, Purpose
 from reservable.sqlalchemy.taking import AnySession, Finding, handle_of
 
 T = TypeVar("T")
@@ -111,7 +112,7 @@ def first_reserved_of(instances: Iterable[T], key: Any, duration: Any = 60) -> T
             waiting, size = [], min(size * GROWTH, LAST_BATCH)
         if home != source:
             source, backend = home, homes.backend_of(*home)
-        waiting.append((identity.name(values, key), instance))
+        waiting.append((homes.located(identity, home[1]).name(values, key), instance))
     return _first_of(backend, waiting, purpose) if backend is not None else None
 
 

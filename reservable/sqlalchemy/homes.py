@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 from sqlalchemy import URL, Connection, Engine, Table, event, update
 from sqlalchemy.exc import UnboundExecutionError
-from sqlalchemy.orm import Mapper, Session, object_session
+from sqlalchemy.orm import Mapper, Session
 
 from reservable.backends.base import Backend
 from reservable.backends.database import DatabaseBackend
@@ -19,6 +19,9 @@ from reservable.backends.memory import MemoryBackend
 from reservable.backends.opening import open_backend
 from reservable.config import settings
 from reservable.errors import ConfigurationError, NotSupported
+from reservable.sqlalchemy.identity import Identity
+
+SCHEMAS = "schema_translate_map"
 
 _chosen: WeakKeyDictionary[type[Any], tuple[Any, dict[str, Any], Backend]] = WeakKeyDictionary()
 
@@ -42,12 +45,9 @@ def fixed_backend(model: type[Any]) -> Backend | None:
 def backend_of(mapper: Mapper[Any], session: Session | None) -> Backend:
     """The backend for the rows of this mapper.
 
-    Raises `ConfigurationError` when only a session could tell and there is none, `NotSupported` for a session
-    that translates the schema of the rows.
+    Raises `ConfigurationError` when only a session could tell and there is none.
     """
     backend = fixed_backend(mapper.class_)
-    if session is not None:
-        _check_schema(mapper, session)
     if backend is None:
         if session is None:
             raise ConfigurationError(
@@ -58,11 +58,6 @@ def backend_of(mapper: Mapper[Any], session: Session | None) -> Backend:
     if session is not None and isinstance(backend, DatabaseBackend) and backend.is_sqlite:
         return backend.beside(_blocks(backend, session))
     return backend
-
-
-def backend_of_instance(instance: Any, mapper: Mapper[Any]) -> Backend:
-    """The backend for this instance's row."""
-    return backend_of(mapper, object_session(instance))
 
 
 def engine_of(mapper: Mapper[Any], session: Session) -> Engine:
@@ -82,17 +77,22 @@ def engine_of(mapper: Mapper[Any], session: Session) -> Engine:
     return bind.engine if isinstance(bind, Connection) else bind
 
 
-def _check_schema(mapper: Mapper[Any], session: Session) -> None:
-    """Refuse a session whose rows are not in the schema that the model names, and so its reservations."""
-    schema = getattr(mapper.local_table, "schema", None)
-    binds: list[Any] = [session.bind, *_connections(session)]
-    for bind in binds:
-        if bind is not None and schema in (bind.get_execution_options().get("schema_translate_map") or ()):
-            raise NotSupported(
-                f"this session has a schema_translate_map for {mapper.class_.__name__}: the rows of several "
-                "schemas would share the names of their reservations. Give each tenant an engine of its own with "
-                "its search_path or database"
-            )
+def schemas_of(session: Session) -> Mapping[Any, Any] | None:
+    """The `schema_translate_map` in force: of the session, of what it is bound to, of a connection it uses."""
+    for bearer in (session, session.bind, *_connections(session)):
+        options = getattr(bearer, "execution_options", None)  # of a session since SQLAlchemy 2.1
+        if not isinstance(options, Mapping):
+            options = bearer.get_execution_options() if bearer is not None and bearer is not session else {}
+        if SCHEMAS in options:
+            return options[SCHEMAS]  # type: ignore[no-any-return]
+    return None
+
+
+def located(identity: Identity, session: Session | None) -> Identity:
+    """The identity of the rows that this session means: those of the schema that it puts in the model's place."""
+    schemas = schemas_of(session) if session is not None else None
+    schema = getattr(identity.root.local_table, "schema", None)
+    return identity if not schemas or schema not in schemas else identity.in_schema(schemas[schema])
 
 
 def default_backend(engine: Engine) -> Backend:

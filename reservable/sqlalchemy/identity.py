@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -37,6 +38,18 @@ class Identity:
         """What SQL can write as the same text that Python does; None for the types where it cannot."""
         self._canonical = tuple(map(_canonical, self.columns, self.kinds))
         self._one_integer = self.kinds == (INTEGER,)
+        self._moved: dict[str | None, Identity] = {}
+
+    def in_schema(self, schema: str | None) -> Identity:
+        """The identity of the same class's rows in another schema, as a `schema_translate_map` puts them."""
+        moved = self._moved.get(schema)
+        if moved is None:
+            moved = copy(self)
+            table = names.table_model(getattr(self.root.local_table, "name", ""), schema)
+            chosen = getattr(self.root.class_, "__reservable_name__", None)
+            moved.model = table if chosen is None else f"{names.table_model('', schema)}{self.model}"
+            self._moved[schema] = moved
+        return moved
 
     @property
     def in_sql(self) -> bool:
@@ -59,6 +72,15 @@ class Identity:
     def name(self, values: Sequence[Any], key: Any) -> str:
         """The name of the reservation of the row with this primary key."""
         return names.row_name(self.model, self.pk(values), key)
+
+    def names(self, rows: Sequence[Any], key: str) -> list[str]:
+        """The names of many rows: of primary keys, or of their one column's values; the key is encoded already."""
+        front, back = f"{self.model}:", f":{key}"
+        if len(self.columns) > 1:
+            return [f"{front}{self.pk(row)}{back}" for row in rows]
+        if self._one_integer and all(type(value) is int for value in rows):
+            return [f"{front}{value}{back}" for value in rows]
+        return [f"{front}{self.pk((value,))}{back}" for value in rows]
 
     def values(self, name: str) -> tuple[Any, ...]:
         """The primary key in a name that SQL has computed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import ColumnElement
+from sqlalchemy.orm import object_session
 from sqlalchemy.orm.attributes import instance_state
 
 from reservable import durations
@@ -101,11 +102,12 @@ def holdings_of(instance: Any) -> Holdings:
 
 def _name(instance: Any, key: Any) -> str:
     identity, values = row_of(instance)
-    return identity.name(values, key)
+    return homes.located(identity, object_session(instance)).name(values, key)
 
 
 def _handle(instance: Any, key: Any, duration: Any = 60, **options: Any) -> Reservation:
     identity, values = row_of(instance)
-    name = identity.name(values, key)
-    backend = homes.backend_of_instance(instance, identity.mapper)
+    session = object_session(instance)
+    name = homes.located(identity, session).name(values, key)
+    backend = homes.backend_of(identity.mapper, session)
     return Reservation(backend, name, duration, owner=owner_label(), ledger=holdings_of(instance), **options)

@@ -15,8 +15,7 @@ from reservable.backends.database.execution import explained
 from reservable.plans import Pause, run
 from reservable.retrying import asking
 from reservable.sqlalchemy import homes
-
-SCHEMAS = "schema_translate_map"
+from reservable.sqlalchemy.homes import SCHEMAS
 
 T = TypeVar("T")
 
@@ -30,7 +29,7 @@ class Reading:
         self._engine = engine
         # A database in memory has no second connection: there the caller's own is all there is.
         self._own = None if is_private_memory(engine) else homes.reader_of(engine)
-        self._schemas = _renamed_schemas(session, mapper)
+        self._schemas = homes.schemas_of(session)
 
     def renames_schemas(self, statement: Executable) -> bool:
         """Whether the statement's tables are not where their names say (`schema_translate_map`)."""
@@ -52,16 +51,16 @@ class Reading:
             except SQLAlchemyError as error:
                 raise explained(error, self._engine.dialect, self._engine.url) from error
 
-        def perform(step: Any) -> Any:
-            if isinstance(step, Pause):
-                return time.sleep(step.seconds)
-            return once() if backend is None else backend.attempt(once)
-
-        answer, _ = run(asking(once), perform)
-        return answer  # type: ignore[no-any-return]
+        return steadily(once, backend)
 
 
-def _renamed_schemas(session: Session, mapper: Mapper[Any]) -> Any:
-    """The `schema_translate_map` that this session's connections have, by its engine, connection or own options."""
-    own = getattr(session, "execution_options", {})  # SQLAlchemy 2.1
-    return own.get(SCHEMAS) or session.get_bind(mapper).get_execution_options().get(SCHEMAS)
+def steadily(work: Callable[[], T], backend: DatabaseBackend | None = None) -> T:
+    """What the work returns; repeated while that can help, with the backend's table made if it is missing."""
+
+    def perform(step: Any) -> Any:
+        if isinstance(step, Pause):
+            return time.sleep(step.seconds)
+        return work() if backend is None else backend.attempt(work)
+
+    answer, _ = run(asking(work), perform)
+    return answer  # type: ignore[no-any-return]

@@ -9,42 +9,22 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from secrets import token_hex
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Connection,
-    Integer,
-    Select,
-    String,
-    cast,
-    exists,
-    func,
-    literal,
-    select,
-    true,
-)
-
 from reservable.backends.base import Backend
 from reservable.backends.database import DatabaseBackend
-from reservable.backends.database.clock import clock
-from reservable.backends.database.statements import Statements
 from reservable.errors import BackendError
 from reservable.grants import MICROSECOND, Grant
 from reservable.sqlalchemy.candidates import Candidates
-from reservable.sqlalchemy.naming import name_in_sql
-from reservable.sqlalchemy.reading import Reading
+from reservable.sqlalchemy.granting import LIFETIME, OWNER, TOKEN, TOKENS, Shape, grant_statement
+from reservable.sqlalchemy.reading import Reading, steadily
 
 log = logging.getLogger("reservable")
 
 Key = tuple[Any, ...]
-
-TOKEN = 32
-"""Characters of a token."""
 
 FIRST_BATCH, GROWTH, LAST_BATCH = 100, 10, 10_000
 
@@ -139,68 +119,41 @@ class Beside:
             kind == "postgresql" or (kind == "mariadb" and not self._candidates.joined)
         )
 
-    def _ask(self, tokens: set[str], *, locking: bool) -> list[Any]:
-        statements = self._backend.statements
-        candidate = self._free(statements, len(tokens), locking=locking).subquery("candidate")
-        name = name_in_sql(
-            self._candidates.identity, list(candidate.c), self._purpose.key, self._backend.prefix
-        )
+    def _ask(self, tokens: set[str], *, locking: bool) -> Sequence[Any]:
+        """What the grant statement returns; asked again, what it has granted already."""
+        shape = Shape(self._purpose.key, len(tokens), locking, tuple(self._skipped))
+        statement = grant_statement(self._backend, self._candidates, shape)
+        values = {
+            **statement.callers_values,
+            TOKENS: "".join(tokens),
+            OWNER: self._purpose.owner,
+            LIFETIME: self._purpose.lifetime // MICROSECOND,
+        }
         sent = False
 
-        def work(connection: Connection) -> list[Any]:
+        def work() -> Sequence[Any]:
             nonlocal sent
             if sent:
                 # A reply was lost, or a deadlock undone: what did arrive carries our tokens.
-                rows = list(connection.execute(statements.by_token, {"tokens": list(tokens)}))
+                asked = self._backend.statements.by_token
+                rows = self._reading(lambda connection: connection.execute(asked, {"tokens": list(tokens)}).all())
                 if rows:
                     return rows
             sent = True
-            if statements.dialect == "mysql":
-                return self._one_by_one(connection, select(name).select_from(candidate), tokens)
-            return list(
-                connection.execute(statements.granting(self._rows(statements, candidate, name, tokens)))
-            )
+            if self._backend.statements.dialect == "mysql":
+                return self._one_by_one(statement.rows(self._backend, self._reading, values), list(tokens))
+            return statement.rows(self._backend, self._reading, values)
 
-        return self._reading(work, backend=self._backend)
+        return steadily(work, self._backend)
 
-    def _free(self, statements: Statements, limit: int, *, locking: bool) -> Select[Any]:
-        """The keys of the first rows that nobody has reserved."""
-        candidates = self._candidates
-        held = statements.table.alias("held")
-        name = name_in_sql(
-            candidates.identity, candidates.attributes, self._purpose.key, self._backend.prefix
-        )
-        taken = exists().where(held.c.name == name, held.c.until > clock()).correlate_except(held)
-        free = candidates.without(candidates.keys(), list(self._skipped)).where(~taken).limit(limit)
-        if locking and statements.dialect == "postgresql":
-            # NO KEY UPDATE: rows that merely refer to this one can still be inserted.
-            return free.with_for_update(key_share=True, skip_locked=True, of=candidates.attributes[0])
-        return free.with_for_update(skip_locked=True) if locking else free
-
-    def _rows(
-        self, statements: Statements, candidate: Any, name: ColumnElement[str], tokens: set[str]
-    ) -> Select[Any]:
-        now = statements.now()
-        secrets = literal("".join(tokens), String())
-        if len(tokens) == 1:
-            token: ColumnElement[str] = secrets
-        else:
-            place = cast(func.row_number().over(), Integer) - 1
-            token = func.substr(secrets, place * TOKEN + 1, TOKEN)
-        until = now.c.now + literal(self._purpose.lifetime // MICROSECOND, BigInteger())
-        owner = literal(self._purpose.owner, String())
-        return select(name, token, owner, now.c.now, now.c.now, until).select_from(
-            candidate.join(now, true())
-        )
-
-    def _one_by_one(self, connection: Connection, names: Select[Any], tokens: set[str]) -> list[Any]:
+    def _one_by_one(self, names: Sequence[Any], tokens: list[str]) -> list[Any]:
         """MySQL cannot say what an INSERT ... SELECT inserted, so each name is asked for by itself."""
-        spare, rows = list(tokens), []
-        for (stored,) in connection.execute(names).all():
+        rows: list[Any] = []
+        for (stored,) in names:
             name = self._backend.verbs.bare(stored)
-            grant = self._backend.acquire(name, spare[-1], self._purpose.owner, self._purpose.lifetime)
+            grant = self._backend.acquire(name, tokens[-1], self._purpose.owner, self._purpose.lifetime)
             if grant is not None:
-                spare.pop()
+                tokens.pop()
                 rows.append((stored, grant.token, "", grant.fence, grant.since, grant.until))
             else:
                 rows.append((stored, "", "", 0, 0, 0))
@@ -212,5 +165,5 @@ def _cannot_be_locked(error: BackendError) -> bool:
 
     feature_not_supported, in its appendix "Error Codes".
     """
-    original = getattr(error.__cause__, "orig", None)
+    original = getattr(error.__cause__, "orig", error.__cause__)
     return (getattr(original, "sqlstate", None) or getattr(original, "pgcode", None)) == "0A000"

@@ -48,6 +48,7 @@ class Finding:
         self.session = session
         self.candidates = Candidates(as_executed(session, statement))
         mapper = self.candidates.mapper
+        self.candidates.identity = homes.located(self.candidates.identity, session)
         self.backend = homes.backend_of(mapper, session)
         engine = homes.engine_of(mapper, session)
         self.reading = Reading(session, mapper, engine)

@@ -6,11 +6,12 @@ costs a third of what executing them through Core does; the rest goes through Co
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import URL, Executable, Table
-from sqlalchemy.engine import Compiled, Dialect
+from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import SQLAlchemyError
 
 from reservable.backends.database.connections import Connections
@@ -22,20 +23,39 @@ from reservable.retrying import Contended, LostReply
 
 
 class TextStatement:
-    """A statement compiled to the driver's own text, and the order its values go in."""
+    """A statement compiled to the driver's own text, and what the driver needs of its values."""
 
-    __slots__ = ("_constants", "_names", "text")
+    __slots__ = ("_compiled", "_names", "_processors", "_simple", "complete", "text")
 
     def __init__(self, statement: Executable, dialect: Dialect) -> None:
-        compiled: Compiled = statement.compile(dialect=dialect)  # type: ignore[attr-defined]
+        compiled: Any = statement.compile(dialect=dialect)  # type: ignore[attr-defined]
+        self._compiled = compiled
         self.text = str(compiled)
-        self._constants = {k: v for k, v in compiled.params.items() if v is not None}
-        self._names = list(compiled.positiontup) if compiled.positional else None  # type: ignore[attr-defined]
+        self.complete = not (compiled.post_compile_params or compiled.literal_execute_params)
+        """Whether the text is the same for all values; a list makes it longer, for one."""
+        self._names = list(compiled.positiontup) if compiled.positional else None
+        self._processors = {
+            name: process
+            for name, bind in compiled.binds.items()
+            if (process := bind.type.dialect_impl(dialect).bind_processor(dialect)) is not None
+        }
+        self._simple = not self._processors and all(value is None for value in compiled.params.values())
 
-    def values(self, values: dict[str, Any]) -> Any:
-        """The values as this driver takes them."""
-        every = {**self._constants, **values} if self._constants else values
+    def values(self, values: Mapping[str, Any]) -> Any:
+        """The values, by the keys of their bind parameters, as this driver takes them."""
+        every = values if self._simple else self._compiled.construct_params(values)
+        for name, process in self._processors.items():
+            every[name] = process(every[name])
         return every if self._names is None else [every[name] for name in self._names]
+
+    def rows(self, driver: Any, values: Mapping[str, Any]) -> Sequence[Any]:
+        """Send it on a driver's connection and read all rows."""
+        cursor = driver.cursor()
+        try:
+            cursor.execute(self.text, self.values(values))
+            return cursor.fetchall()  # type: ignore[no-any-return]
+        finally:
+            cursor.close()
 
 
 class Execution:
@@ -48,6 +68,8 @@ class Execution:
         self.table = table
         self.statements: Statements | None = None
         self._texts: dict[str, TextStatement] = {}
+        self.remembered: OrderedDict[Any, Any] = OrderedDict()
+        """Statements that others have made of this table's, by what makes them differ; the latest last."""
 
     def prepared(self) -> Statements:
         """The statements for this server, which has to be asked for its version first."""
@@ -75,9 +97,7 @@ class Execution:
             if cursor.description is not None:
                 return Answer(cursor.fetchall(), -1)
             if step.statement == "acquire" and dialect == "mysql":
-                text = self._texts["standing"]
-                cursor.execute(text.text, text.values(step.values))
-                return Answer(cursor.fetchall(), -1)
+                return Answer(self._texts["standing"].rows(driver, step.values), -1)
             return Answer((), cursor.rowcount, cursor.lastrowid if step.statement == "extend" else None)
         finally:
             cursor.close()

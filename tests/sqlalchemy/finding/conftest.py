@@ -15,7 +15,7 @@ from tests.sqlalchemy.finding.worlds import (
     SHARED,
     World,
     close_own_connections,
-    empty,
+    emptied,
     open_engine,
 )
 from tests.stores import DATABASES, Stores
@@ -37,6 +37,7 @@ def kept_engine(
                     url = stack.enter_context(stores.fresh(kind))
                 engines[kind] = open_engine(kind, url)
                 stack.callback(engines[kind].dispose)
+                stack.callback(close_own_connections, engines[kind])
             return engines[kind]
 
         yield engine
@@ -59,8 +60,7 @@ def make_world(
             if database != "sqlite":
                 request.getfixturevalue(f"{database}_url")  # skips, or fails, where there is no such server
             engine = kept_engine(database)
-            stack.callback(close_own_connections, engine)
-            stack.callback(empty, engine)
+            stack.enter_context(emptied(engine))
             if kind != database:
                 configure(request.getfixturevalue("fresh_database")("redis"))
                 stack.callback(configure)

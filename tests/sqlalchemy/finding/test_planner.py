@@ -10,7 +10,7 @@ from tests.sqlalchemy.finding.models import Author, Video
 from tests.sqlalchemy.finding.worlds import World, fresh_engine
 
 ROWS = 10_000
-TOGGLES = ["hashjoin", "mergejoin", "nestloop", "seqscan", "indexscan", "bitmapscan", "sort", "material"]
+TOGGLES = ["hashjoin", "nestloop", "seqscan", "indexscan", "sort", "material"]
 
 
 @pytest.fixture(params=["no statistics", "analyzed"])
@@ -50,6 +50,6 @@ def test_no_more_rows_are_reserved_than_asked_for_however_it_is_planned(big: Wor
             assert first_reserved(session, statement, f"{off} {form}") is not None
             expected += 1
             assert held(big) == expected
-            assert len(take_reserved(session, statement, f"{off} {form}", limit=5)) == 5
-            expected += 5
+            assert len(take_reserved(session, statement, f"{off} {form}", limit=3)) == 3
+            expected += 3
             assert held(big) == expected
