@@ -42,7 +42,8 @@ _HOMES = {
     "Reservable": "reservable.sqlalchemy.mixin",
     "ReservableQuery": "reservable.sqlalchemy.query",
     **dict.fromkeys(
-        ("each_reserved", "first_reserved", "first_reserved_of", "take_reserved"), "reservable.sqlalchemy.finding"
+        ("each_reserved", "first_reserved", "first_reserved_of", "take_reserved"),
+        "reservable.sqlalchemy.finding",
     ),
     **dict.fromkeys(
         (

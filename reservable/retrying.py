@@ -45,6 +45,8 @@ def asking(step: Any, undo: Any = None, *, repeatable: bool = True) -> Plan[tupl
     """
     again = False
     patient_until = time.monotonic() + PATIENCE
+    failure: BackendError
+    pause: float | None
     conflicts, losses = pauses(0.001, 0.1), iter(ASK_AGAIN_AFTER if repeatable else ())
     while True:
         try:

@@ -48,7 +48,9 @@ class Backend(Protocol):
     def acquire(self, name: str, token: str, owner: str, lifetime: timedelta) -> Grant | None:
         """Take the name if nobody holds it. Idempotent: with the token that holds it, the standing grant."""
 
-    def acquire_first(self, names: Sequence[str], token: str, owner: str, lifetime: timedelta) -> Grant | None:
+    def acquire_first(
+        self, names: Sequence[str], token: str, owner: str, lifetime: timedelta
+    ) -> Grant | None:
         """Take the first of the names that nobody holds, in their order; idempotent like `acquire`."""
 
     def release(self, name: str, token: str) -> Released:
@@ -122,7 +124,9 @@ class PlannedBackend(ABC, Generic[V]):
     def acquire(self, name: str, token: str, owner: str, lifetime: timedelta) -> Grant | None:
         return run(self._verbs.acquire(name, token, owner, lifetime), self.perform)
 
-    def acquire_first(self, names: Sequence[str], token: str, owner: str, lifetime: timedelta) -> Grant | None:
+    def acquire_first(
+        self, names: Sequence[str], token: str, owner: str, lifetime: timedelta
+    ) -> Grant | None:
         return run(self._verbs.acquire_first(names, token, owner, lifetime), self.perform)
 
     def release(self, name: str, token: str) -> Released:

@@ -56,7 +56,9 @@ class MemoryBackend:
         self._rows[name] = _Row(grant, owner)
         return grant
 
-    def acquire_first(self, names: Sequence[str], token: str, owner: str, lifetime: timedelta) -> Grant | None:
+    def acquire_first(
+        self, names: Sequence[str], token: str, owner: str, lifetime: timedelta
+    ) -> Grant | None:
         with self._lock:
             now = self._now()
             for name in names:

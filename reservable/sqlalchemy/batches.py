@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from secrets import token_hex
+from typing import Any
 
 from reservable.backends.base import Backend
 from reservable.sqlalchemy.candidates import Candidates
@@ -71,7 +72,9 @@ class InBatches:
             if complete and not overlap:
                 return
             # Read in several pieces, it may have been passed by: once more in one, which is the last look.
-            seen, last, size = (0, None, seen + 2 * size) if complete else (seen + size, rows[-1], size * GROWTH)
+            seen, last, size = (
+                (0, None, seen + 2 * size) if complete else (seen + size, rows[-1], size * GROWTH)
+            )
 
     def _rows(self, offset: int, size: int) -> list[Any]:
         """Primary keys of rows in their order: the values themselves where the key is one column."""

@@ -13,9 +13,9 @@ from reservable import durations, names
 from reservable.backends.base import Backend
 from reservable.config import owner_label
 from reservable.sqlalchemy import homes
+from reservable.sqlalchemy.granting import TOKEN
 from reservable.sqlalchemy.identity import must_exist, row_of
 from reservable.sqlalchemy.mixin import holdings_of
-from reservable.sqlalchemy.granting import TOKEN
 from reservable.sqlalchemy.search import FIRST_BATCH, GROWTH, LAST_BATCH, Purpose
 from reservable.sqlalchemy.taking import AnySession, Finding, handle_of
 

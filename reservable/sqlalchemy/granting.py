@@ -20,6 +20,7 @@ from sqlalchemy import (
     cast,
     exists,
     func,
+    literal_column,
     select,
     true,
 )
@@ -45,7 +46,7 @@ class Shape(NamedTuple):
     """What makes two grant statements for one statement of the caller's differ."""
 
     key: str
-    count: int
+    size: int
     locking: bool
     skipped: tuple[Any, ...]
 
@@ -66,7 +67,7 @@ class GrantStatement(NamedTuple):
 
 
 def grant_statement(backend: DatabaseBackend, candidates: Candidates, shape: Shape) -> GrantStatement:
-    """The statement that reserves the first `shape.count` free candidates."""
+    """The statement that reserves the first `shape.size` free candidates."""
     cache_key = None if shape.skipped else candidates.cache_key
     if cache_key is None:
         return GrantStatement(_build(backend, candidates, shape), None, {})
@@ -86,6 +87,16 @@ def grant_statement(backend: DatabaseBackend, candidates: Candidates, shape: Sha
     return GrantStatement(statement, text, dict(zip(keys, values, strict=True)))
 
 
+def is_joined(backend: DatabaseBackend, candidates: Candidates) -> bool:
+    """Whether the statement reads other tables too; remembered, for it takes SQLAlchemy long to say."""
+    if candidates.cache_key is None:
+        return candidates.joined
+    remembered, place = backend.execution.remembered, (candidates.cache_key.key,)
+    if place not in remembered:
+        remembered[place] = candidates.joined
+    return bool(remembered[place])
+
+
 def _build(backend: DatabaseBackend, candidates: Candidates, shape: Shape) -> Executable:
     statements = backend.statements
     candidate = _free(backend, candidates, shape).subquery("candidate")
@@ -95,7 +106,7 @@ def _build(backend: DatabaseBackend, candidates: Candidates, shape: Shape) -> Ex
     now = statements.now()
     until = now.c.now + bindparam(LIFETIME, type_=BigInteger())
     owner = bindparam(OWNER, type_=String())
-    rows = select(name, _token(shape.count), owner, now.c.now, now.c.now, until)
+    rows = select(name, _token(shape.size), owner, now.c.now, now.c.now, until)
     return statements.granting(rows.select_from(candidate.join(now, true())))
 
 
@@ -107,17 +118,19 @@ def _free(backend: DatabaseBackend, candidates: Candidates, shape: Shape) -> Sel
     # The clock is read once: a little later a row can only be freer than it looked.
     now = select(clock()).scalar_subquery()
     taken = exists().where(held.c.name == name, held.c.until > now).correlate_except(held)
-    free = candidates.without(candidates.keys(), shape.skipped).where(~taken).limit(shape.count)
+    free = candidates.without(candidates.keys(), shape.skipped).where(~taken)
+    # Written out: PostgreSQL then plans a prepared statement once, and not for every number anew.
+    free = free.limit(literal_column(str(shape.size)))
     if shape.locking and statements.dialect == "postgresql":
         # NO KEY UPDATE: rows that merely refer to this one can still be inserted.
         return free.with_for_update(key_share=True, skip_locked=True, of=candidates.attributes[0])
     return free.with_for_update(skip_locked=True) if shape.locking else free
 
 
-def _token(count: int) -> ColumnElement[str]:
+def _token(size: int) -> ColumnElement[str]:
     """A token of its own for every row, cut from the text of all of them."""
     tokens: ColumnElement[str] = bindparam(TOKENS, type_=String())
-    if count == 1:
+    if size == 1:
         return tokens
     place = cast(func.row_number().over(), Integer) - 1
     return func.substr(tokens, place * TOKEN + 1, TOKEN)

@@ -79,13 +79,12 @@ def engine_of(mapper: Mapper[Any], session: Session) -> Engine:
 
 def schemas_of(session: Session) -> Mapping[Any, Any] | None:
     """The `schema_translate_map` in force: of the session, of what it is bound to, of a connection it uses."""
-    for bearer in (session, session.bind, *_connections(session)):
-        options = getattr(bearer, "execution_options", None)  # of a session since SQLAlchemy 2.1
-        if not isinstance(options, Mapping):
-            options = bearer.get_execution_options() if bearer is not None and bearer is not session else {}
-        if SCHEMAS in options:
-            return options[SCHEMAS]  # type: ignore[no-any-return]
-    return None
+    own = getattr(session, "execution_options", None)  # since SQLAlchemy 2.1
+    options = [own] if isinstance(own, Mapping) else []
+    options += [
+        bind.get_execution_options() for bind in (session.bind, *_connections(session)) if bind is not None
+    ]
+    return next((option[SCHEMAS] for option in options if option.get(SCHEMAS)), None)
 
 
 def located(identity: Identity, session: Session | None) -> Identity:

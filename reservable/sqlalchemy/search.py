@@ -19,14 +19,14 @@ from reservable.backends.database import DatabaseBackend
 from reservable.errors import BackendError
 from reservable.grants import MICROSECOND, Grant
 from reservable.sqlalchemy.candidates import Candidates
-from reservable.sqlalchemy.granting import LIFETIME, OWNER, TOKEN, TOKENS, Shape, grant_statement
+from reservable.sqlalchemy.granting import LIFETIME, OWNER, TOKEN, TOKENS, Shape, grant_statement, is_joined
 from reservable.sqlalchemy.reading import Reading, steadily
 
 log = logging.getLogger("reservable")
 
 Key = tuple[Any, ...]
 
-FIRST_BATCH, GROWTH, LAST_BATCH = 100, 10, 10_000
+FIRST_BATCH, GROWTH, LAST_BATCH = 10, 10, 10_000
 
 AT_ONCE = 1_000
 """Rows that one statement reserves: all of them are locked until it ends."""
@@ -88,7 +88,7 @@ class Beside:
 
     def reserve(self, limit: int) -> list[Found]:
         # A join may repeat a row, and one statement cannot insert it twice.
-        limit = 1 if self._candidates.joined else min(limit, AT_ONCE)
+        limit = 1 if limit > 1 and self._is_joined() else min(limit, AT_ONCE)
         locking = self._locks()
         while True:
             deadline = self._purpose.deadline()
@@ -115,9 +115,10 @@ class Beside:
     def _locks(self) -> bool:
         kind = self._backend.statements.dialect
         # MariaDB cannot be told which of a statement's tables to lock.
-        return self._lockable and (
-            kind == "postgresql" or (kind == "mariadb" and not self._candidates.joined)
-        )
+        return self._lockable and (kind == "postgresql" or (kind == "mariadb" and not self._is_joined()))
+
+    def _is_joined(self) -> bool:
+        return is_joined(self._backend, self._candidates)
 
     def _ask(self, tokens: set[str], *, locking: bool) -> Sequence[Any]:
         """What the grant statement returns; asked again, what it has granted already."""
@@ -136,7 +137,9 @@ class Beside:
             if sent:
                 # A reply was lost, or a deadlock undone: what did arrive carries our tokens.
                 asked = self._backend.statements.by_token
-                rows = self._reading(lambda connection: connection.execute(asked, {"tokens": list(tokens)}).all())
+                rows = self._reading(
+                    lambda connection: connection.execute(asked, {"tokens": list(tokens)}).all()
+                )
                 if rows:
                     return rows
             sent = True

@@ -16,12 +16,12 @@ from reservable.backends.redis.cluster import ClusterWire
 from reservable.backends.redis.connect import from_url
 from reservable.backends.redis.failures import broken
 from reservable.backends.redis.steps import Call, Look, Scan
-from reservable.retrying import LostReply
 from reservable.backends.redis.verbs import RedisVerbs, glob, milliseconds, shares_slot
 from reservable.backends.redis.wires import PoolWire
 from reservable.errors import BackendError, ConfigurationError
 from reservable.grants import Grant, Released
 from reservable.plans import Pause, Plan, run
+from reservable.retrying import LostReply
 
 MINUTE = timedelta(minutes=1)
 LOST = LostReply(BackendError("lost"))

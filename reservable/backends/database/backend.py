@@ -76,8 +76,9 @@ class DatabaseBackend(PlannedBackend[DatabaseVerbs]):
         return self._verbs
 
     def beside(self, blocks: Callable[[], bool]) -> DatabaseBackend:
-        """This backend as seen beside a caller's transaction: `blocks` tells whether that one holds SQLite's
-        write lock, in which case waiting for it would be waiting for ourselves."""
+        """The same backend, seen beside a caller's transaction: `blocks` tells whether that one holds SQLite's
+        write lock, in which case waiting for it would be waiting for ourselves.
+        """
         view = copy.copy(self)
         view._blocked_by_caller = blocks
         return view
@@ -116,5 +117,3 @@ def is_private_memory(engine: Engine) -> bool:
         return False
     database = engine.url.database
     return not database or database in (":memory:", "file::memory:") or "mode=memory" in str(engine.url)
-
-

@@ -85,7 +85,11 @@ class Connections:
             pool = NullPool(connect, reset_on_return=None, dialect=self.dialect)
         else:
             pool = QueuePool(
-                connect, reset_on_return=None, dialect=self.dialect, use_lifo=True, recycle=getattr(source, "_recycle", -1)
+                connect,
+                reset_on_return=None,
+                dialect=self.dialect,
+                use_lifo=True,
+                recycle=getattr(source, "_recycle", -1),
             )
         return Engine(pool, self.dialect, self.url, hide_parameters=True)  # tokens are parameters
 

@@ -43,7 +43,7 @@ class TextStatement:
 
     def values(self, values: Mapping[str, Any]) -> Any:
         """The values, by the keys of their bind parameters, as this driver takes them."""
-        every = values if self._simple else self._compiled.construct_params(values)
+        every: Any = values if self._simple else self._compiled.construct_params(values)
         for name, process in self._processors.items():
             every[name] = process(every[name])
         return every if self._names is None else [every[name] for name in self._names]
@@ -86,7 +86,7 @@ class Execution:
         """The answer; `Contended` or `LostReply` when asking again can help, else `BackendError`."""
         statements = self.statements or self.prepared()
         if step.statement in self._texts:
-            return self.on_connection(lambda driver: self._send(driver, step, statements.dialect))
+            return self.on_connection(lambda driver: self._send(driver, step, statements.dialect))  # type: ignore[no-any-return]
         return self._through_core(getattr(statements, step.statement), step.values)
 
     def _send(self, driver: Any, step: Execute, dialect: str) -> Answer:
@@ -107,11 +107,11 @@ class Execution:
         dialect = self.connections.dialect
         try:
             connection = self.connections.take()
-        except (SQLAlchemyError, *_driver_errors(dialect)) as error:
+        except (SQLAlchemyError, _driver_error(dialect)) as error:
             raise BackendError(f"cannot connect to the database {shown(self.connections.url)}") from error
         try:
             answer = work(connection)
-        except _driver_errors(dialect) as error:
+        except _driver_error(dialect) as error:
             found = trouble(dialect, error, connection.dbapi_connection, None)
             if found is Trouble.LOST:
                 connection.invalidate(error)
@@ -153,7 +153,9 @@ def explained(error: SQLAlchemyError, dialect: Dialect, url: URL) -> Exception:
 
 def translated(found: Trouble, error: Any, url: URL) -> Exception:
     """The signal or the error for one kind of trouble, with the driver's error as its cause."""
-    failure = (NoTable if found is Trouble.NO_TABLE else BackendError)(f"the database {shown(url)} failed: {error}")
+    failure = (NoTable if found is Trouble.NO_TABLE else BackendError)(
+        f"the database {shown(url)} failed: {error}"
+    )
     failure.__cause__ = error
     signals = {Trouble.CONTENDED: Contended, Trouble.LOST: LostReply}
     return signals[found](failure) if found in signals else failure
@@ -164,5 +166,5 @@ def shown(url: URL) -> str:
     return url.set(query={}).render_as_string(hide_password=True)
 
 
-def _driver_errors(dialect: Dialect) -> tuple[type[BaseException], ...]:
-    return (dialect.dbapi.Error,)  # type: ignore[union-attr]
+def _driver_error(dialect: Dialect) -> type[Exception]:
+    return dialect.dbapi.Error  # type: ignore[union-attr]

@@ -6,6 +6,7 @@ in place or pruned. Every verb is one atomic statement in a transaction of its o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from sqlalchemy import (
@@ -22,7 +23,6 @@ from sqlalchemy import (
     delete,
     exists,
     func,
-    insert,
     literal_column,
     select,
     true,
@@ -35,7 +35,7 @@ from reservable.retrying import PATIENCE
 
 COLUMNS = ("name", "token", "owner", "fence", "since", "until")
 
-_FREED = {"until": literal_column("0"), "token": literal_column("''")}
+_FREED: dict[str, ColumnElement[Any]] = {"until": literal_column("0"), "token": literal_column("''")}
 
 PAGE = 500
 """Rows that `list` and `prune` look at in one statement."""
@@ -124,7 +124,7 @@ class Statements:
     def _with_setting(self, name: str, value: str) -> ColumnElement[bool]:
         if self.dialect != "postgresql":
             return true()
-        quoted = (literal_column(f"'{text}'") for text in (name, value))
+        quoted: Iterator[Any] = (literal_column(f"'{text}'") for text in (name, value))
         return func.set_config(*quoted, literal_column("true")).is_not(None)
 
     def _upsert(self, statement: Any) -> Insert:
@@ -144,8 +144,8 @@ class Statements:
         else:
             statement = statement.on_conflict_do_update(index_elements=["name"], set_=changes)
         if self.dialect == "mysql":
-            return statement  # MySQL cannot return rows: `standing` is read after it
-        return statement.returning(*(t[c] for c in COLUMNS))
+            return statement  # type: ignore[no-any-return]  # MySQL cannot return rows: `standing` is read after it
+        return statement.returning(*(t[c] for c in COLUMNS))  # type: ignore[no-any-return]
 
     def _greatest(self, one: Any, other: Any) -> ColumnElement[Any]:
         return func.max(one, other) if self.dialect == "sqlite" else func.greatest(one, other)

@@ -59,7 +59,9 @@ class DatabaseVerbs(Verbs):
         """The name without this store's prefix."""
         return name[len(self.prefix) :]
 
-    def acquire_first(self, names: Sequence[str], token: str, owner: str, lifetime: timedelta) -> Plan[Grant | None]:
+    def acquire_first(
+        self, names: Sequence[str], token: str, owner: str, lifetime: timedelta
+    ) -> Plan[Grant | None]:
         standing: dict[str, Any] = {}
         for start in range(0, len(names), self.BATCH) if len(names) > 1 else ():
             batch = [self.prefix + name for name in names[start : start + self.BATCH]]
@@ -132,7 +134,9 @@ class DatabaseVerbs(Verbs):
 
 def kept(owner: str) -> str:
     """As much of the owner's label as every database can keep: it is for people, and nothing depends on it."""
-    if len(owner) <= OWNER_LENGTH and owner.isprintable():  # neither NUL nor lone surrogates, and seen quickly
+    if (
+        len(owner) <= OWNER_LENGTH and owner.isprintable()
+    ):  # neither NUL nor lone surrogates, and seen quickly
         return owner
     return owner[:OWNER_LENGTH].replace("\0", "?").encode("utf-8", "replace").decode("utf-8")
 
