@@ -30,7 +30,6 @@ from reservable.backends.database.clock import clock
 from reservable.backends.database.execution import TextStatement
 from reservable.sqlalchemy.candidates import Candidates
 from reservable.sqlalchemy.naming import name_in_sql
-from reservable.sqlalchemy.reading import Reading
 
 TOKEN = 32
 """Characters of a token."""
@@ -54,37 +53,35 @@ class Shape(NamedTuple):
 class GrantStatement(NamedTuple):
     """A grant statement, and the values that the caller's own statement had this time."""
 
-    statement: Executable
-    text: TextStatement | None
+    text: TextStatement
     callers_values: Mapping[str, Any]
 
-    def rows(self, backend: DatabaseBackend, reading: Reading, values: Mapping[str, Any]) -> Sequence[Any]:
-        """Run it: as text on the driver's cursor, or through Core where the text depends on the values."""
-        text = self.text
-        if text is not None:
-            return backend.execution.on_connection(lambda driver: text.rows(driver, values))  # type: ignore[no-any-return]
-        return reading(lambda connection: connection.execute(self.statement, values).all())
+    def rows(self, backend: DatabaseBackend, values: Mapping[str, Any]) -> Sequence[Any]:
+        """Run it on a connection of the library's own."""
+        return backend.execution.on_connection(lambda driver: self.text.rows(driver, values))  # type: ignore[no-any-return]
 
 
 def grant_statement(backend: DatabaseBackend, candidates: Candidates, shape: Shape) -> GrantStatement:
     """The statement that reserves the first `shape.size` free candidates."""
-    cache_key = None if shape.skipped else candidates.cache_key
+
+    def build() -> TextStatement:
+        return TextStatement(_build(backend, candidates, shape), backend.connections.dialect)
+
+    cache_key = candidates.cache_key
     if cache_key is None:
-        return GrantStatement(_build(backend, candidates, shape), None, {})
-    remembered = backend.execution.remembered
-    place = (cache_key.key, candidates.identity.model, shape)
-    known = remembered.pop(place, None)
-    if known is None:
-        statement = _build(backend, candidates, shape)
-        text = TextStatement(statement, backend.connections.dialect)
-        known = (statement, text if text.complete else None, [bind.key for bind in cache_key.bindparams])
-    remembered[place] = known
-    if len(remembered) > REMEMBERED:
-        remembered.popitem(last=False)
-    statement, text, keys = known
+        return GrantStatement(build(), {})
+    keys = [bind.key for bind in cache_key.bindparams]
+    text = None
+    if not shape.skipped:  # rows to leave out make a statement that is not met again
+        remembered = backend.execution.remembered
+        place = (cache_key.key, candidates.identity.model, shape)
+        text, keys = remembered.pop(place, None) or (build(), keys)
+        remembered[place] = text, keys
+        if len(remembered) > REMEMBERED:
+            remembered.popitem(last=False)
     given = getattr(cache_key, "params", None) or {}  # by Select.params(), which SQLAlchemy 2.1 keeps apart
     values = [given.get(bind.key, bind.effective_value) for bind in cache_key.bindparams]
-    return GrantStatement(statement, text, dict(zip(keys, values, strict=True)))
+    return GrantStatement(text or build(), dict(zip(keys, values, strict=True)))
 
 
 def is_joined(backend: DatabaseBackend, candidates: Candidates) -> bool:

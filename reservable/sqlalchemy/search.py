@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 
 from reservable.backends.base import Backend
 from reservable.backends.database import DatabaseBackend
+from reservable.backends.database.verbs import Execute
 from reservable.errors import BackendError
 from reservable.grants import MICROSECOND, Grant
 from reservable.sqlalchemy.candidates import Candidates
 from reservable.sqlalchemy.granting import LIFETIME, OWNER, TOKEN, TOKENS, Shape, grant_statement, is_joined
-from reservable.sqlalchemy.reading import Reading, steadily
+from reservable.sqlalchemy.reading import steadily
 
 log = logging.getLogger("reservable")
 
@@ -69,13 +70,10 @@ class Beside:
     has nothing to do with us is free all the same, so before the answer is "none" it looks once more without.
     """
 
-    def __init__(
-        self, backend: DatabaseBackend, candidates: Candidates, purpose: Purpose, reading: Reading
-    ) -> None:
+    def __init__(self, backend: DatabaseBackend, candidates: Candidates, purpose: Purpose) -> None:
         self._backend = backend
         self._candidates = candidates
         self._purpose = purpose
-        self._reading = reading
         self._skipped: set[Key] = set()
         self._lockable = True
 
@@ -136,16 +134,13 @@ class Beside:
             nonlocal sent
             if sent:
                 # A reply was lost, or a deadlock undone: what did arrive carries our tokens.
-                asked = self._backend.statements.by_token
-                rows = self._reading(
-                    lambda connection: connection.execute(asked, {"tokens": list(tokens)}).all()
-                )
+                rows = self._backend.execution(Execute("by_token", {"tokens": list(tokens)})).rows
                 if rows:
                     return rows
             sent = True
             if self._backend.statements.dialect == "mysql":
-                return self._one_by_one(statement.rows(self._backend, self._reading, values), list(tokens))
-            return statement.rows(self._backend, self._reading, values)
+                return self._one_by_one(statement.rows(self._backend, values), list(tokens))
+            return statement.rows(self._backend, values)
 
         return steadily(work, self._backend)
 

@@ -60,7 +60,7 @@ class Finding:
             and not self.candidates.alone
             and not self.reading.renames_schemas(self.candidates.statement)
         ):
-            self.search = Beside(self.backend, self.candidates, self.purpose, self.reading)
+            self.search = Beside(self.backend, self.candidates, self.purpose)
         else:
             self.search = InBatches(self.backend, self.candidates, self.purpose, self.reading)
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from datetime import timedelta
+from typing import Any
 
 import pytest
 import redis
 
 from reservable.backends.redis import RedisBackend
-from reservable.backends.redis.connect import from_url
+from reservable.backends.redis.connect import async_from_url, from_url
 from tests.proxy import Proxy
+from tests.redis.colours import COLOURS, Blocked, LoopThread
 from tests.servers import Redis, start_redis
 
 NAME = "videos:1:download"
@@ -29,13 +31,28 @@ def client(url: str) -> Iterator[redis.Redis]:
         yield client
 
 
+@pytest.fixture(params=COLOURS)
+def colour(request: pytest.FixtureRequest) -> str:
+    """Blocking code, or asyncio."""
+    return str(request.param)
+
+
 @pytest.fixture
-def connect() -> Iterator[Callable[..., RedisBackend]]:
-    """`from_url`, with the backend closed after the test."""
+def loop_thread() -> Iterator[LoopThread]:
+    with closing(LoopThread()) as loop:
+        yield loop
+
+
+@pytest.fixture
+def connect(colour: str, request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
+    """`from_url`, or `async_from_url` in the form of a blocking backend; closed after the test."""
+    loop = request.getfixturevalue("loop_thread") if colour == "asyncio" else None
     with ExitStack() as stack:
 
-        def connect(url: str, prefix: str = "") -> RedisBackend:
-            return stack.enter_context(closing(from_url(url, prefix)))
+        def connect(url: str, prefix: str = "") -> Any:
+            if loop is None:
+                return stack.enter_context(closing(from_url(url, prefix)))
+            return stack.enter_context(closing(Blocked(async_from_url(url, prefix), loop)))
 
         yield connect
 

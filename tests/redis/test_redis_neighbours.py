@@ -102,6 +102,7 @@ def test_threads_share_a_backend_and_one_wins(url: str, connect: Callable[..., R
     assert sorted(won) == list(range(50))
 
 
+@pytest.mark.parametrize("colour", ["blocking"])
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_has_connections_of_its_own(
     url: str, client: redis.Redis, connect: Callable[..., RedisBackend]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
 import redis
+from redis.asyncio.sentinel import Sentinel as AsyncSentinel
 from redis.sentinel import Sentinel
 
-from reservable.backends.redis import RedisBackend
+from reservable.backends.redis import AsyncRedisBackend, RedisBackend
 from reservable.errors import BackendError, ConfigurationError
 from reservable.grants import Released
 from tests.server_process import free_port
@@ -65,3 +67,35 @@ def test_the_wrong_service_name_is_a_broken_store(
 ) -> None:
     with pytest.raises(BackendError):
         connect(f"redis+sentinel://127.0.0.1:{sentinel}/other").acquire(NAME, "A", "o", MINUTE)
+
+
+def test_sentinel_tells_asyncio_too(sentinel: int, own_server: Redis) -> None:
+    given = AsyncSentinel([("127.0.0.1", sentinel)])
+    master = given.master_for("mymaster", db=2)
+    with pytest.raises(ConfigurationError, match="master_for"):
+        AsyncRedisBackend(given.slave_for("mymaster"))
+    blocking = Sentinel([("127.0.0.1", sentinel)])
+    backends = [
+        AsyncRedisBackend(master, "a:"),
+        AsyncRedisBackend.beside(blocking.master_for("mymaster", db=2), "a:"),
+    ]
+
+    async def use(backend: AsyncRedisBackend) -> None:
+        assert await backend.acquire(NAME, "A", "o", MINUTE)
+        async with backend.watch(NAME) as watch:
+            task = asyncio.create_task(watch.pause(5))
+            await asyncio.sleep(0.2)
+            assert not task.done()
+            assert await backend.release(NAME, "A") is Released.YES
+            await asyncio.wait_for(task, 1)
+
+    for backend in backends:
+        for _ in range(2):
+            asyncio.run(use(backend))
+    twin = RedisBackend.beside(master, "a:")
+    assert twin.acquire(NAME, "A", "o", MINUTE)
+    with redis.Redis(port=own_server.port, db=2) as client:
+        assert client.exists(f"a:{NAME}")
+    twin.close()
+    for one in blocking.sentinels:
+        one.close()

@@ -90,7 +90,7 @@ def test_bad_options_are_configuration_errors(options):
         object(),
         Session(),
     ],
-    ids=str,
+    ids=lambda where: where if isinstance(where, str) else type(where).__name__,
 )
 def test_what_is_no_place_is_a_configuration_error_without_the_password(where):
     with pytest.raises(ConfigurationError) as refused:

@@ -1,7 +1,7 @@
 """Run a statement on a short connection of our own, and tell the kinds of trouble apart.
 
-The statements that every reservation needs are compiled once and sent as text on the driver's cursor, which
-costs a third of what executing them through Core does; the rest goes through Core.
+Statements are compiled once and sent as text on the driver's cursor, which costs a third of what executing them
+through Core does.
 """
 
 from __future__ import annotations
@@ -16,43 +16,50 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from reservable.backends.database.connections import Connections
 from reservable.backends.database.dialects import Trouble, check_version, kind, trouble
-from reservable.backends.database.statements import Statements
+from reservable.backends.database.statements import VERBS, Statements
 from reservable.backends.database.verbs import Answer, Execute
 from reservable.errors import BackendError
 from reservable.retrying import Contended, LostReply
 
 
 class TextStatement:
-    """A statement compiled to the driver's own text, and what the driver needs of its values."""
+    """A statement compiled to the driver's own text, once for all values."""
 
-    __slots__ = ("_compiled", "_names", "_processors", "_simple", "complete", "text")
+    __slots__ = ("_compiled", "_names", "_processors", "_simple", "_whole", "text")
 
     def __init__(self, statement: Executable, dialect: Dialect) -> None:
         compiled: Any = statement.compile(dialect=dialect)  # type: ignore[attr-defined]
         self._compiled = compiled
+        # A list of values makes the text longer: then it is written when the values are known.
+        self._whole = not (compiled.post_compile_params or compiled.literal_execute_params)
         self.text = str(compiled)
-        self.complete = not (compiled.post_compile_params or compiled.literal_execute_params)
-        """Whether the text is the same for all values; a list makes it longer, for one."""
         self._names = list(compiled.positiontup) if compiled.positional else None
         self._processors = {
             name: process
-            for name, bind in compiled.binds.items()
+            for bind, name in compiled.bind_names.items()
             if (process := bind.type.dialect_impl(dialect).bind_processor(dialect)) is not None
         }
         self._simple = not self._processors and all(value is None for value in compiled.params.values())
 
-    def values(self, values: Mapping[str, Any]) -> Any:
-        """The values, by the keys of their bind parameters, as this driver takes them."""
-        every: Any = values if self._simple else self._compiled.construct_params(values)
-        for name, process in self._processors.items():
+    def send(self, cursor: Any, values: Mapping[str, Any]) -> None:
+        """Execute it on a driver's cursor with these values, by the keys of their bind parameters."""
+        every: Any
+        if self._whole:
+            text, names, processors = self.text, self._names, self._processors
+            every = values if self._simple else self._compiled.construct_params(values)
+        else:
+            state = self._compiled.construct_expanded_state(values)
+            text, names, processors = state.statement, state.positiontup, state.processors
+            every = dict(state.parameters)
+        for name, process in processors.items():
             every[name] = process(every[name])
-        return every if self._names is None else [every[name] for name in self._names]
+        cursor.execute(text, every if names is None else [every[name] for name in names])
 
     def rows(self, driver: Any, values: Mapping[str, Any]) -> Sequence[Any]:
         """Send it on a driver's connection and read all rows."""
         cursor = driver.cursor()
         try:
-            cursor.execute(self.text, self.values(values))
+            self.send(cursor, values)
             return cursor.fetchall()  # type: ignore[no-any-return]
         finally:
             cursor.close()
@@ -60,8 +67,6 @@ class TextStatement:
 
 class Execution:
     """Performs `Execute` steps on one table through one pool."""
-
-    TEXT = ("acquire", "release", "extend", "holder", "standing", "break_")
 
     def __init__(self, connections: Connections, table: Table) -> None:
         self.connections = connections
@@ -78,22 +83,19 @@ class Execution:
             dialect = self.connections.dialect
             check_version(dialect)
             statements = Statements(self.table, kind(dialect))
-            self._texts = {name: TextStatement(getattr(statements, name), dialect) for name in self.TEXT}
+            self._texts = {name: TextStatement(getattr(statements, name), dialect) for name in VERBS}
             self.statements = statements
         return self.statements
 
     def __call__(self, step: Execute) -> Answer:
         """The answer; `Contended` or `LostReply` when asking again can help, else `BackendError`."""
         statements = self.statements or self.prepared()
-        if step.statement in self._texts:
-            return self.on_connection(lambda driver: self._send(driver, step, statements.dialect))  # type: ignore[no-any-return]
-        return self._through_core(getattr(statements, step.statement), step.values)
+        return self.on_connection(lambda driver: self._send(driver, step, statements.dialect))  # type: ignore[no-any-return]
 
     def _send(self, driver: Any, step: Execute, dialect: str) -> Answer:
         cursor = driver.cursor()
         try:
-            text = self._texts[step.statement]
-            cursor.execute(text.text, text.values(step.values))
+            self._texts[step.statement].send(cursor, step.values)
             if cursor.description is not None:
                 return Answer(cursor.fetchall(), -1)
             if step.statement == "acquire" and dialect == "mysql":
@@ -126,15 +128,6 @@ class Execution:
             raise
         self.connections.give_back(connection)
         return answer
-
-    def _through_core(self, statement: Executable, values: dict[str, Any]) -> Answer:
-        try:
-            with self.connections.engine.connect() as connection:
-                result = connection.execute(statement, values)
-                rows = result.all() if result.returns_rows else ()
-                return Answer(rows, result.rowcount)
-        except SQLAlchemyError as error:
-            raise explained(error, self.connections.dialect, self.connections.url) from error
 
 
 class NoTable(BackendError):

@@ -37,6 +37,12 @@ COLUMNS = ("name", "token", "owner", "fence", "since", "until")
 
 _FREED: dict[str, ColumnElement[Any]] = {"until": literal_column("0"), "token": literal_column("''")}
 
+VERBS = (
+    *("acquire", "standing", "extend", "release", "break_", "holder", "held", "by_token"),
+    *("page", "over", "prune"),
+)
+"""The statements, by the attributes of `Statements`."""
+
 PAGE = 500
 """Rows that `list` and `prune` look at in one statement."""
 

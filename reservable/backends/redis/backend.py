@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import sleep
+import time
 from typing import Any
 
 from reservable.backends.base import Capabilities, PlannedBackend
@@ -69,7 +69,7 @@ class RedisBackend(PlannedBackend[RedisVerbs]):
         if kind is Call:
             return self._wire.call(step)
         if kind is Pause:
-            return sleep(step.seconds)
+            return time.sleep(step.seconds)  # looked up late, for gevent may have replaced it
         if kind is Scan:
             return self._wire.scan(step)
         if kind is Look:

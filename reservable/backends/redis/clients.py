@@ -28,6 +28,9 @@ class Place(NamedTuple):
     secrets: Collection[str]
     """The passwords, to keep them out of error texts."""
 
+    def __repr__(self) -> str:
+        return f"Place({self.origin!r})"  # a pool leaves its password out
+
 
 def place_of(client: Any, colour: Colour) -> Place:
     """Where this client connects to; `ConfigurationError` when it is not a plain redis-py client of the colour."""

@@ -50,6 +50,7 @@ RAW = {NEVER_DECODE: True}
 
 
 def calling(client: Any, step: Call) -> Plan[Any]:
+    """Run the script on the node that has its first key."""
     node = client.get_node_from_key(step.keys[0])
     try:
         return (yield Send(node, by_digest(step)))
@@ -59,6 +60,7 @@ def calling(client: Any, step: Call) -> Plan[Any]:
 
 
 def scanning(client: Any, step: Scan) -> Plan[tuple[list[bytes], Any]]:
+    """A page of the keys of one node; the cursor has the nodes that are left."""
     names, cursor = step.cursor or ([node.name for node in client.get_primaries()], 0)
     cursor, keys = yield Send(client.get_node(node_name=names[0]), scan(Scan(cursor, step.pattern)))
     cursor = int(cursor[names[0]] if isinstance(cursor, dict) else cursor)
@@ -67,6 +69,7 @@ def scanning(client: Any, step: Scan) -> Plan[tuple[list[bytes], Any]]:
 
 
 def looking(client: Any, step: Look) -> Plan[list[bytes | None]]:
+    """The values of keys in any slots: one MGET for each slot, all in one go."""
     slots: dict[int, list[int]] = {}
     for place, key in enumerate(step.keys):
         slots.setdefault(client.keyslot(key), []).append(place)
@@ -79,11 +82,12 @@ def looking(client: Any, step: Look) -> Plan[list[bytes | None]]:
 
 
 def remembering(client: Any, _: None) -> Plan[dict[str, str]]:
+    """What one node says of its memory."""
     told = yield Send(client.get_primaries()[0], MEMORY)
     return {key: str(value) for key, value in told.items()}
 
 
-def judged(error: BaseException, secrets: Collection[str]) -> Exception:
+def explained(error: BaseException, secrets: Collection[str]) -> Exception:
     """What to raise for an error of a cluster client; as in `commands`, outside of the `except`."""
     if isinstance(error, (*ANSWERS, MaxConnectionsError)):
         return broken(error, secrets)
@@ -134,7 +138,7 @@ class ClusterWire:
             try:
                 return run(plan(client, step), self._perform)
             except TROUBLE as error:
-                failure = judged(error, self._secrets)
+                failure = explained(error, self._secrets)
         raise failure
 
     def _client(self) -> Any:

@@ -38,11 +38,13 @@ def by_digest(step: Call) -> Command:
 
 
 def by_text(step: Call) -> Command:
+    """Run the script, and have the server keep it."""
     script, keys, args = step
     return ("EVAL", script.text, len(keys), *keys, *args)
 
 
 def scan(step: Scan) -> Command:
+    """Read a page of keys."""
     return ("SCAN", step.cursor or 0, b"MATCH", step.pattern, b"COUNT", PAGE)
 
 
@@ -53,6 +55,7 @@ def scanned(answer: Any) -> tuple[list[bytes], Any]:
 
 
 def look(step: Look) -> Command:
+    """Read the values of keys that one server has."""
     return ("MGET", *step.keys)
 
 

@@ -185,6 +185,9 @@ class Nodes(NamedTuple):
     hosts: Sequence[tuple[str, int]]
     settings: dict[str, Any]
 
+    def __repr__(self) -> str:
+        return f"Nodes({self.hosts!r})"  # the settings have the password
+
     @classmethod
     def of(cls, client: Any) -> Nodes:
         """What a given client is made of."""

@@ -93,6 +93,12 @@ def database(request: pytest.FixtureRequest, make_world: Callable[[str], World])
     return make_world(request.param)
 
 
+@pytest.fixture(params=["redis+sqlite", *DATABASES])
+def dialect(request: pytest.FixtureRequest, make_world: Callable[[str], World]) -> World:
+    """Every dialect of SQL for the search beside, and one search in batches: for the shapes of statements."""
+    return make_world(request.param)
+
+
 @pytest.fixture(params=["memory", "redis+sqlite", "postgresql"])
 def some(request: pytest.FixtureRequest, make_world: Callable[[str], World]) -> World:
     """One of each way to find, for what a row becomes once it is found: the same code everywhere."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import enum
 import uuid
-from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import JSON, Column, Date, ForeignKey, LargeBinary, Numeric, String, Table, Text, Uuid, func
+from sqlalchemy import JSON, Column, Date, ForeignKey, String, Table, Text, Uuid, func
 from sqlalchemy.engine import Dialect
 from sqlalchemy.ext.hybrid import hybrid_property
 from sqlalchemy.ext.mutable import MutableDict
@@ -208,31 +206,6 @@ class Day(Reservable, Base):
 
     date: Mapped[dt.date] = mapped_column(Date, primary_key=True)
     path: Mapped[str | None] = mapped_column(String(50))
-
-
-class Colour(enum.Enum):
-    RED = "r"
-    BLUE = "b"
-
-
-class Sample(Reservable, Base):
-    """Has a column of every common type."""
-
-    __tablename__ = "samples"
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    moment: Mapped[dt.datetime | None]
-    date: Mapped[dt.date | None]
-    time: Mapped[dt.time | None]
-    span: Mapped[dt.timedelta | None]
-    colour: Mapped[Colour | None]
-    flag: Mapped[bool | None]
-    ident: Mapped[uuid.UUID | None]
-    code: Mapped[int | None] = mapped_column(Code())
-    price: Mapped[Decimal | None] = mapped_column(Numeric(10, 2))
-    weight: Mapped[float | None]
-    blob: Mapped[bytes | None] = mapped_column(LargeBinary(20))
-    text: Mapped[str | None] = mapped_column(String(50))
 
 
 class Task(Reservable, Base):

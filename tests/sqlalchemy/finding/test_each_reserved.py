@@ -167,7 +167,7 @@ def test_rows_repeated_by_a_join_come_once(world: World):
 
 def test_statements_do_not_grow_while_rows_are_done_one_by_one(database: World):
     """A list of all rows that were ever yielded would make the thousandth statement a long one."""
-    database.add_videos(60)
+    database.add_videos(30)
     session = database.session()
     with statements() as sent:
         for video in each_reserved(session, WAITING, KEY):
@@ -175,5 +175,5 @@ def test_statements_do_not_grow_while_rows_are_done_one_by_one(database: World):
             session.commit()
             video.release(KEY)
     searches = [statement for statement, _ in sent if statement.startswith("INSERT INTO reservations")]
-    assert len(searches) > 60
+    assert len(searches) > 30
     assert max(map(len, searches)) < 2 * min(map(len, searches))

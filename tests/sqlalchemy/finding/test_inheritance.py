@@ -19,9 +19,9 @@ def some_tasks(world: World) -> None:
     )
 
 
-def test_a_subclass_with_a_table_of_its_own_is_found(world: World):
-    some_tasks(world)
-    session = world.session()
+def test_a_subclass_with_a_table_of_its_own_is_found(dialect: World):
+    some_tasks(dialect)
+    session = dialect.session()
     statement = select(Render).order_by(Render.due)
     found = first_reserved(session, statement, KEY)
     assert isinstance(found, Render)
@@ -31,15 +31,15 @@ def test_a_subclass_with_a_table_of_its_own_is_found(world: World):
     assert found.release(KEY)
 
 
-def test_a_filter_on_the_subclass_holds(world: World):
-    some_tasks(world)
+def test_a_filter_on_the_subclass_holds(dialect: World):
+    some_tasks(dialect)
     statement = select(Render).where(Render.codec.is_(None), Render.due > 1)
-    assert first_reserved(world.session(), statement, KEY).id == 4  # type: ignore[union-attr]
+    assert first_reserved(dialect.session(), statement, KEY).id == 4  # type: ignore[union-attr]
 
 
-def test_the_base_finds_objects_of_every_class(world: World):
-    some_tasks(world)
-    found = take_reserved(world.session(), select(Task).order_by(Task.due), KEY, limit=9)
+def test_the_base_finds_objects_of_every_class(dialect: World):
+    some_tasks(dialect)
+    found = take_reserved(dialect.session(), select(Task).order_by(Task.due), KEY, limit=9)
     assert [(type(task).__name__, task.id) for task in found] == [
         ("Task", 3),
         ("Render", 2),
@@ -49,11 +49,11 @@ def test_the_base_finds_objects_of_every_class(world: World):
     assert found[1].codec == "av1"  # type: ignore[attr-defined]
 
 
-def test_what_was_reserved_by_the_base_is_reserved_for_the_subclass(world: World):
-    some_tasks(world)
-    world.reserve(2, model=Task)
-    assert first_reserved(world.session(), select(Render).order_by(Render.due), KEY).id == 4  # type: ignore[union-attr]
-    assert [task.id for task in take_reserved(world.session(), select(Task), KEY, limit=9)] == [1, 3]
+def test_what_was_reserved_by_the_base_is_reserved_for_the_subclass(dialect: World):
+    some_tasks(dialect)
+    dialect.reserve(2, model=Task)
+    assert first_reserved(dialect.session(), select(Render).order_by(Render.due), KEY).id == 4  # type: ignore[union-attr]
+    assert [task.id for task in take_reserved(dialect.session(), select(Task), KEY, limit=9)] == [1, 3]
 
 
 def test_columns_of_subclasses_can_be_loaded_with_the_base(apart: World):
@@ -72,11 +72,11 @@ def test_columns_of_subclasses_can_be_loaded_with_the_base(apart: World):
     assert after == []
 
 
-def test_an_alias_of_a_subclass_is_found(world: World):
-    some_tasks(world)
+def test_an_alias_of_a_subclass_is_found(dialect: World):
+    some_tasks(dialect)
     render = aliased(Render)
     statement = select(render).where(render.codec == "av1", render.due == 2)
-    assert first_reserved(world.session(), statement, KEY).id == 2  # type: ignore[union-attr]
+    assert first_reserved(dialect.session(), statement, KEY).id == 2  # type: ignore[union-attr]
 
 
 def test_a_known_object_of_a_subclass_is_brought_up_to_date(some: World):
@@ -90,9 +90,9 @@ def test_a_known_object_of_a_subclass_is_brought_up_to_date(some: World):
     assert (known.codec, known.due) == ("new", 0)
 
 
-def test_classes_in_one_table_are_found_by_their_own_rows(world: World):
-    world.add(Animal(id=1), Cat(id=2), Animal(id=3), Cat(id=4))
-    session = world.session()
+def test_classes_in_one_table_are_found_by_their_own_rows(dialect: World):
+    dialect.add(Animal(id=1), Cat(id=2), Animal(id=3), Cat(id=4))
+    session = dialect.session()
     assert [cat.id for cat in take_reserved(session, select(Cat).order_by(Cat.id), KEY, limit=1)] == [2]
     found = take_reserved(session, select(Animal).order_by(Animal.id), KEY, limit=9)
     assert [(type(animal).__name__, animal.id) for animal in found] == [

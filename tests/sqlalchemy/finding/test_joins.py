@@ -24,8 +24,8 @@ def fill(world: World) -> World:
 
 
 @pytest.fixture
-def full(world: World) -> World:
-    return fill(world)
+def full(dialect: World) -> World:
+    return fill(dialect)
 
 
 V = aliased(Video)

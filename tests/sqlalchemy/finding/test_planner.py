@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from sqlalchemy import select, text
 
@@ -14,7 +16,7 @@ TOGGLES = ["hashjoin", "nestloop", "seqscan", "indexscan", "sort", "material"]
 
 
 @pytest.fixture(params=["no statistics", "analyzed"])
-def big(request: pytest.FixtureRequest, postgresql: World) -> World:
+def big(request: pytest.FixtureRequest, postgresql: World) -> Iterator[World]:
     """Ten thousand videos by a hundred authors."""
     postgresql.run("INSERT INTO authors (id, name) SELECT n, 'author ' || n FROM generate_series(1, 100) n")
     postgresql.run(
@@ -24,7 +26,8 @@ def big(request: pytest.FixtureRequest, postgresql: World) -> World:
     if request.param == "analyzed":
         postgresql.run("ANALYZE videos")
         postgresql.run("ANALYZE authors")
-    return postgresql
+    yield postgresql
+    postgresql.run("TRUNCATE videos, authors CASCADE")  # row by row it would take a while
 
 
 def held(world: World) -> int:

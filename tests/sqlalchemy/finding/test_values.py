@@ -11,7 +11,8 @@ import pytest
 from sqlalchemy import and_, bindparam, case, func, literal, literal_column, not_, or_, select, text
 
 from reservable import first_reserved, take_reserved
-from tests.sqlalchemy.finding.models import Colour, Sample, Video
+from tests.sqlalchemy.finding.models import Video
+from tests.sqlalchemy.finding.samples import Colour, Sample
 from tests.sqlalchemy.finding.worlds import KEY, World
 
 VALUES: dict[str, tuple[Any, Any]] = {
@@ -34,10 +35,10 @@ VALUES: dict[str, tuple[Any, Any]] = {
 
 
 @pytest.mark.parametrize("column", VALUES)
-def test_a_value_of_any_type_finds_its_row(world: World, column: str):
+def test_a_value_of_any_type_finds_its_row(dialect: World, column: str):
     one, other = VALUES[column]
-    world.add(Sample(id=1, **{column: one}), Sample(id=2, **{column: other}), Sample(id=3))
-    session = world.session()
+    dialect.add(Sample(id=1, **{column: one}), Sample(id=2, **{column: other}), Sample(id=3))
+    session = dialect.session()
     attribute = getattr(Sample, column)
 
     def find(criterion: Any) -> int | None:
@@ -74,20 +75,20 @@ FORMS: dict[str, tuple[Any, list[int]]] = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_condition_of_any_form_holds(world: World, form: str):
-    world.add(Sample(id=1, text="100% sure"), Sample(id=2, text="ABC"), Sample(id=3), Sample(id=4))
+def test_a_condition_of_any_form_holds(dialect: World, form: str):
+    dialect.add(Sample(id=1, text="100% sure"), Sample(id=2, text="ABC"), Sample(id=3), Sample(id=4))
     condition, expected = FORMS[form]
     statement = select(Sample).where(condition).order_by(Sample.id)
-    session = world.session()
+    session = dialect.session()
     for _ in range(2):
         found = take_reserved(session, statement, KEY, limit=9)
         assert [sample.id for sample in found] == expected
         assert all(sample.release(KEY) for sample in found)
 
 
-def test_lists_of_different_lengths_follow_each_other(world: World):
-    world.add_videos(9)
-    session = world.session()
+def test_lists_of_different_lengths_follow_each_other(dialect: World):
+    dialect.add_videos(9)
+    session = dialect.session()
     for wanted in ([3], [5, 4], [], [9, 8, 7], [3]):
         statement = select(Video).where(Video.id.in_(wanted)).order_by(Video.id)
         found = take_reserved(session, statement, KEY, limit=9)
@@ -95,9 +96,9 @@ def test_lists_of_different_lengths_follow_each_other(world: World):
         assert all(video.release(KEY) for video in found)
 
 
-def test_purposes_and_lifetimes_follow_each_other(world: World):
-    world.add_videos(3)
-    session = world.session()
+def test_purposes_and_lifetimes_follow_each_other(dialect: World):
+    dialect.add_videos(3)
+    session = dialect.session()
     statement = select(Video).order_by(Video.id)
     for key, duration in (("a", 100), ("b", 5000), ("a", 50), ("b", 70), ("c", 100)):
         found = first_reserved(session, statement, key, duration)
@@ -107,9 +108,9 @@ def test_purposes_and_lifetimes_follow_each_other(world: World):
         assert duration - 30 < handle.remaining <= duration
 
 
-def test_statements_built_anew_each_time_find_the_next_row(world: World):
-    world.add_videos(5)
-    session = world.session()
+def test_statements_built_anew_each_time_find_the_next_row(dialect: World):
+    dialect.add_videos(5)
+    session = dialect.session()
     got = []
     for least in (1, 2, 1, 4, 1):
         found = first_reserved(session, select(Video).where(Video.id >= least).order_by(Video.id), KEY)
@@ -118,9 +119,9 @@ def test_statements_built_anew_each_time_find_the_next_row(world: World):
     assert got == [1, 2, 3, 4, 5]
 
 
-def test_values_given_beside_the_statement_may_change(world: World):
-    world.add_videos(5)
-    session = world.session()
+def test_values_given_beside_the_statement_may_change(dialect: World):
+    dialect.add_videos(5)
+    session = dialect.session()
     statement = select(Video).where(Video.id >= bindparam("least")).order_by(Video.id)
     got = [first_reserved(session, statement.params(least=least), KEY).id for least in (3, 1, 3)]  # type: ignore[union-attr]
     assert got == [3, 1, 4]

@@ -16,6 +16,7 @@ from reservable import Backend, take_reserved
 from reservable.backends.database.execution import TextStatement
 from reservable.sqlalchemy import homes
 from tests.sqlalchemy.finding.models import Base, Video
+from tests.sqlalchemy.finding.samples import Sample
 from tests.stores import DATABASES
 
 EVERYWHERE = ["memory", "redis+sqlite", "redis+postgresql", *DATABASES]
@@ -109,8 +110,16 @@ def open_engine(kind: str, url: str) -> Engine:
         engine = create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
     else:
         engine = create_engine(url)
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", without_the_disk)
+    assert Sample.metadata is Base.metadata  # mapped in a module of its own, created with the others
     Base.metadata.create_all(engine)
     return engine
+
+
+def without_the_disk(driver: Any, _: object) -> None:
+    """Wait for the disk as little as the tests' servers do."""
+    driver.execute("PRAGMA synchronous = OFF")
 
 
 @contextmanager

@@ -1,0 +1,155 @@
+"""The contract of a store of reservations for asyncio: the verbs of `base.Backend`, awaited."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+
+from reservable.backends.base import Backend, Capabilities, Verbs
+from reservable.grants import Grant, Holder, Released
+from reservable.plans import arun
+
+
+@runtime_checkable
+class AsyncBackend(Protocol):
+    """A store of reservations, for asyncio; every verb means what it means in `Backend`.
+
+    `asynchronous` is True, which tells it from a blocking backend, whose verbs have the same names.
+    """
+
+    asynchronous: bool
+    prefix: str
+    capabilities: Capabilities
+
+    async def acquire(self, name: str, token: str, owner: str, lifetime: timedelta) -> Grant | None: ...
+
+    async def acquire_first(
+        self, names: Sequence[str], token: str, owner: str, lifetime: timedelta
+    ) -> Grant | None: ...
+
+    async def release(self, name: str, token: str) -> Released: ...
+
+    async def extend(self, name: str, token: str, lifetime: timedelta) -> int | None: ...
+
+    async def holder(self, name: str) -> Holder | None: ...
+
+    async def break_(self, name: str) -> bool: ...
+
+    def list(self, pattern: str = "*") -> AsyncIterator[Holder]: ...
+
+    async def prune(self) -> int: ...
+
+    async def close(self) -> None: ...
+
+
+V = TypeVar("V", bound=Verbs)
+
+
+class AsyncPlannedBackend(ABC, Generic[V]):
+    """An `AsyncBackend` made of a store's plans and one way to await their steps."""
+
+    asynchronous = True
+
+    def __init__(self, verbs: V, *, prefix: str, capabilities: Capabilities) -> None:
+        self._verbs = verbs
+        self.prefix = prefix
+        self.capabilities = capabilities
+
+    @abstractmethod
+    async def perform(self, step: Any) -> Any:
+        """Do one step of a plan."""
+
+    async def acquire(self, name: str, token: str, owner: str, lifetime: timedelta) -> Grant | None:
+        return await arun(self._verbs.acquire(name, token, owner, lifetime), self.perform)
+
+    async def acquire_first(
+        self, names: Sequence[str], token: str, owner: str, lifetime: timedelta
+    ) -> Grant | None:
+        return await arun(self._verbs.acquire_first(names, token, owner, lifetime), self.perform)
+
+    async def release(self, name: str, token: str) -> Released:
+        return await arun(self._verbs.release(name, token), self.perform)
+
+    async def extend(self, name: str, token: str, lifetime: timedelta) -> int | None:
+        return await arun(self._verbs.extend(name, token, lifetime), self.perform)
+
+    async def holder(self, name: str) -> Holder | None:
+        return await arun(self._verbs.holder(name), self.perform)
+
+    async def break_(self, name: str) -> bool:
+        return await arun(self._verbs.break_(name), self.perform)
+
+    async def list(self, pattern: str = "*") -> AsyncIterator[Holder]:
+        after: Any = None
+        while True:
+            holders, after = await arun(self._verbs.page(pattern, after), self.perform)
+            for holder in holders:
+                yield holder
+            if after is None:
+                return
+
+    async def prune(self) -> int:
+        return await arun(self._verbs.prune(), self.perform)
+
+    @abstractmethod
+    async def close(self) -> None: ...
+
+
+class AwaitedBackend:
+    """A blocking backend whose verbs do not block, awaited: memory, or plans that run in a greenlet."""
+
+    asynchronous = True
+
+    def __init__(self, backend: Backend) -> None:
+        self.blocking = backend
+
+    @property
+    def prefix(self) -> str:
+        return self.blocking.prefix
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self.blocking.capabilities
+
+    async def call(self, verb: str, *arguments: Any) -> Any:
+        """One verb of the blocking backend, here and now."""
+        return getattr(self.blocking, verb)(*arguments)
+
+    async def acquire(self, name: str, token: str, owner: str, lifetime: timedelta) -> Grant | None:
+        return await self.call("acquire", name, token, owner, lifetime)  # type: ignore[no-any-return]
+
+    async def acquire_first(
+        self, names: Sequence[str], token: str, owner: str, lifetime: timedelta
+    ) -> Grant | None:
+        return await self.call("acquire_first", names, token, owner, lifetime)  # type: ignore[no-any-return]
+
+    async def release(self, name: str, token: str) -> Released:
+        return await self.call("release", name, token)  # type: ignore[no-any-return]
+
+    async def extend(self, name: str, token: str, lifetime: timedelta) -> int | None:
+        return await self.call("extend", name, token, lifetime)  # type: ignore[no-any-return]
+
+    async def holder(self, name: str) -> Holder | None:
+        return await self.call("holder", name)  # type: ignore[no-any-return]
+
+    async def break_(self, name: str) -> bool:
+        return await self.call("break_", name)  # type: ignore[no-any-return]
+
+    async def list(self, pattern: str = "*") -> AsyncIterator[Holder]:
+        holders = self.blocking.list(pattern)
+        while True:
+            holder = await self.call("_next_of", holders)
+            if holder is None:
+                return
+            yield holder
+
+    async def prune(self) -> int:
+        return await self.call("prune")  # type: ignore[no-any-return]
+
+    async def close(self) -> None:
+        await self.call("close")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.blocking!r}>"
