@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from reservable.backends.base import Backend, Capabilities, Verbs
+from reservable.backends.base import Capabilities, Verbs
 from reservable.grants import Grant, Holder, Released
 from reservable.plans import arun
 
@@ -95,61 +95,3 @@ class AsyncPlannedBackend(ABC, Generic[V]):
 
     @abstractmethod
     async def close(self) -> None: ...
-
-
-class AwaitedBackend:
-    """A blocking backend whose verbs do not block, awaited: memory, or plans that run in a greenlet."""
-
-    asynchronous = True
-
-    def __init__(self, backend: Backend) -> None:
-        self.blocking = backend
-
-    @property
-    def prefix(self) -> str:
-        return self.blocking.prefix
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self.blocking.capabilities
-
-    async def call(self, verb: str, *arguments: Any) -> Any:
-        """One verb of the blocking backend, here and now."""
-        return getattr(self.blocking, verb)(*arguments)
-
-    async def acquire(self, name: str, token: str, owner: str, lifetime: timedelta) -> Grant | None:
-        return await self.call("acquire", name, token, owner, lifetime)  # type: ignore[no-any-return]
-
-    async def acquire_first(
-        self, names: Sequence[str], token: str, owner: str, lifetime: timedelta
-    ) -> Grant | None:
-        return await self.call("acquire_first", names, token, owner, lifetime)  # type: ignore[no-any-return]
-
-    async def release(self, name: str, token: str) -> Released:
-        return await self.call("release", name, token)  # type: ignore[no-any-return]
-
-    async def extend(self, name: str, token: str, lifetime: timedelta) -> int | None:
-        return await self.call("extend", name, token, lifetime)  # type: ignore[no-any-return]
-
-    async def holder(self, name: str) -> Holder | None:
-        return await self.call("holder", name)  # type: ignore[no-any-return]
-
-    async def break_(self, name: str) -> bool:
-        return await self.call("break_", name)  # type: ignore[no-any-return]
-
-    async def list(self, pattern: str = "*") -> AsyncIterator[Holder]:
-        holders = self.blocking.list(pattern)
-        while True:
-            holder = await self.call("_next_of", holders)
-            if holder is None:
-                return
-            yield holder
-
-    async def prune(self) -> int:
-        return await self.call("prune")  # type: ignore[no-any-return]
-
-    async def close(self) -> None:
-        await self.call("close")
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.blocking!r}>"
