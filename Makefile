@@ -21,7 +21,7 @@ demo: $(made)-demo  ## download a folder of files with four workers, one of whic
 
 test: $(made)-test  ## all tests, on real servers (ARGS="-k redis" for some of them)
 	@sh scripts/servers.sh
-	$(bin)/python -m pytest $(ARGS)
+	$(bin)/python -m pytest -n auto --maxprocesses 4 $(ARGS)
 
 bench: $(made)-bench  ## measure against other libraries and against bare drivers
 	@sh scripts/servers.sh

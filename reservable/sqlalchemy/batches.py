@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from secrets import token_hex
 from typing import Any
 
+from sqlalchemy import Integer, Select, bindparam
+
 from reservable.backends.base import Backend
 from reservable.sqlalchemy.candidates import Candidates
 from reservable.sqlalchemy.granting import TOKEN
-from reservable.sqlalchemy.reading import Reading
+from reservable.sqlalchemy.reading import Reading, steadily
 from reservable.sqlalchemy.search import (
     FIRST_BATCH,
     GROWTH,
@@ -19,6 +21,9 @@ from reservable.sqlalchemy.search import (
     Purpose,
     give_back,
 )
+from reservable.sqlalchemy.shapes import shaped
+
+SIZE, OFFSET = "reservable_size", "reservable_offset"
 
 
 class InBatches:
@@ -78,14 +83,25 @@ class InBatches:
 
     def _rows(self, offset: int, size: int) -> list[Any]:
         """Primary keys of rows in their order: the values themselves where the key is one column."""
-        statement = self._candidates.ordered_keys()
-        if not self._candidates.bounded:
-            statement = statement.limit(size).offset(offset) if offset else statement.limit(size)
         width = len(self._candidates.attributes)
-        if width == 1:
-            return list(self._reading(lambda connection: connection.scalars(statement).all()))
-        rows = self._reading(lambda connection: connection.execute(statement).all())
-        return [tuple(row)[:width] for row in rows]
+        connections = self._reading.connections
+        values = {SIZE: size, OFFSET: offset}
+        if connections is not None and self._candidates.identity.plain:
+            keys = shaped(
+                connections, self._candidates, ("keys", offset > 0), lambda: self._statement(offset)
+            )
+            rows = steadily(lambda: keys.rows(connections, values))
+        else:
+            statement = self._statement(offset)
+            rows = self._reading(lambda connection: connection.execute(statement, values).all())
+        return [row[0] for row in rows] if width == 1 else [tuple(row)[:width] for row in rows]
+
+    def _statement(self, offset: int) -> Select[Any]:
+        statement = self._candidates.ordered_keys()
+        if self._candidates.bounded:
+            return statement
+        statement = statement.limit(bindparam(SIZE, type_=Integer()))
+        return statement.offset(bindparam(OFFSET, type_=Integer())) if offset else statement
 
     def _try(self, rows: list[Any]) -> Iterator[Found]:
         every = self._candidates.identity.names(rows, self._purpose.key)

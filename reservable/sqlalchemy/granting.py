@@ -1,12 +1,7 @@
-"""The statement that finds and reserves in one go, built and compiled once for every shape of a caller's statement.
-
-Building it takes longer than the database takes to run it. So it is remembered by what SQLAlchemy's own cache
-of compiled statements goes by: the caller's statement less its values, which are filled in anew each time.
-"""
+"""The statement that finds and reserves in one go."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -27,18 +22,15 @@ from sqlalchemy import (
 
 from reservable.backends.database import DatabaseBackend
 from reservable.backends.database.clock import clock
-from reservable.backends.database.execution import TextStatement
 from reservable.sqlalchemy.candidates import Candidates
 from reservable.sqlalchemy.naming import name_in_sql
+from reservable.sqlalchemy.shapes import Shaped, shaped
 
 TOKEN = 32
 """Characters of a token."""
 
 # The values of ours, by names that no caller's bind parameter has.
 TOKENS, OWNER, LIFETIME = "reservable_tokens", "reservable_owner", "reservable_lifetime"
-
-REMEMBERED = 256
-"""Shapes that are kept for one table of reservations, the latest used."""
 
 
 class Shape(NamedTuple):
@@ -50,48 +42,10 @@ class Shape(NamedTuple):
     skipped: tuple[Any, ...]
 
 
-class GrantStatement(NamedTuple):
-    """A grant statement, and the values that the caller's own statement had this time."""
-
-    text: TextStatement
-    callers_values: Mapping[str, Any]
-
-    def rows(self, backend: DatabaseBackend, values: Mapping[str, Any]) -> Sequence[Any]:
-        """Run it on a connection of the library's own."""
-        return backend.execution.on_connection(lambda driver: self.text.rows(driver, values))  # type: ignore[no-any-return]
-
-
-def grant_statement(backend: DatabaseBackend, candidates: Candidates, shape: Shape) -> GrantStatement:
+def grant_statement(backend: DatabaseBackend, candidates: Candidates, shape: Shape) -> Shaped:
     """The statement that reserves the first `shape.size` free candidates."""
-
-    def build() -> TextStatement:
-        return TextStatement(_build(backend, candidates, shape), backend.connections.dialect)
-
-    cache_key = candidates.cache_key
-    if cache_key is None:
-        return GrantStatement(build(), {})
-    keys = [bind.key for bind in cache_key.bindparams]
-    text = None
-    if not shape.skipped:  # rows to leave out make a statement that is not met again
-        remembered = backend.execution.remembered
-        place = (cache_key.key, candidates.identity.model, shape)
-        text, keys = remembered.pop(place, None) or (build(), keys)
-        remembered[place] = text, keys
-        if len(remembered) > REMEMBERED:
-            remembered.popitem(last=False)
-    given = getattr(cache_key, "params", None) or {}  # by Select.params(), which SQLAlchemy 2.1 keeps apart
-    values = [given.get(bind.key, bind.effective_value) for bind in cache_key.bindparams]
-    return GrantStatement(text or build(), dict(zip(keys, values, strict=True)))
-
-
-def is_joined(backend: DatabaseBackend, candidates: Candidates) -> bool:
-    """Whether the statement reads other tables too; remembered, for it takes SQLAlchemy long to say."""
-    if candidates.cache_key is None:
-        return candidates.joined
-    remembered, place = backend.execution.remembered, (candidates.cache_key.key,)
-    if place not in remembered:
-        remembered[place] = candidates.joined
-    return bool(remembered[place])
+    place = None if shape.skipped else (candidates.identity.model, backend.table, backend.prefix, shape)
+    return shaped(backend.connections, candidates, place, lambda: _build(backend, candidates, shape))
 
 
 def _build(backend: DatabaseBackend, candidates: Candidates, shape: Shape) -> Executable:

@@ -38,6 +38,8 @@ class Identity:
         """What SQL can write as the same text that Python does; None for the types where it cannot."""
         self._canonical = tuple(map(_canonical, self.columns, self.kinds))
         self._one_integer = self.kinds == (INTEGER,)
+        self.plain = all(kind in (INTEGER, TEXT) for kind in self.kinds)
+        """Whether drivers return the key's values just as SQLAlchemy does."""
         self._moved: dict[str | None, Identity] = {}
 
     def in_schema(self, schema: str | None) -> Identity:

@@ -11,7 +11,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Mapper, Session
 
 from reservable.backends.database.backend import DatabaseBackend, is_private_memory
-from reservable.backends.database.execution import explained
+from reservable.backends.database.connections import Connections
+from reservable.backends.database.failures import explained
 from reservable.plans import Pause, run
 from reservable.retrying import asking
 from reservable.sqlalchemy import homes
@@ -34,6 +35,11 @@ class Reading:
     def renames_schemas(self, statement: Executable) -> bool:
         """Whether the statement's tables are not where their names say (`schema_translate_map`)."""
         return bool(self._schemas or statement.get_execution_options().get(SCHEMAS))
+
+    @property
+    def connections(self) -> Connections | None:
+        """The library's own connections; None where there can be none, or where schemas are renamed on them."""
+        return None if self._schemas else self._own
 
     def __call__(self, work: Callable[[Connection], T], *, backend: DatabaseBackend | None = None) -> T:
         """What the work returns; repeated after a deadlock or a broken connection. Raises `BackendError`."""

@@ -20,8 +20,9 @@ from reservable.backends.database.verbs import Execute
 from reservable.errors import BackendError
 from reservable.grants import MICROSECOND, Grant
 from reservable.sqlalchemy.candidates import Candidates
-from reservable.sqlalchemy.granting import LIFETIME, OWNER, TOKEN, TOKENS, Shape, grant_statement, is_joined
+from reservable.sqlalchemy.granting import LIFETIME, OWNER, TOKEN, TOKENS, Shape, grant_statement
 from reservable.sqlalchemy.reading import steadily
+from reservable.sqlalchemy.shapes import is_joined
 
 log = logging.getLogger("reservable")
 
@@ -116,14 +117,13 @@ class Beside:
         return self._lockable and (kind == "postgresql" or (kind == "mariadb" and not self._is_joined()))
 
     def _is_joined(self) -> bool:
-        return is_joined(self._backend, self._candidates)
+        return is_joined(self._backend.connections, self._candidates)
 
     def _ask(self, tokens: set[str], *, locking: bool) -> Sequence[Any]:
         """What the grant statement returns; asked again, what it has granted already."""
         shape = Shape(self._purpose.key, len(tokens), locking, tuple(self._skipped))
         statement = grant_statement(self._backend, self._candidates, shape)
         values = {
-            **statement.callers_values,
             TOKENS: "".join(tokens),
             OWNER: self._purpose.owner,
             LIFETIME: self._purpose.lifetime // MICROSECOND,
@@ -139,8 +139,8 @@ class Beside:
                     return rows
             sent = True
             if self._backend.statements.dialect == "mysql":
-                return self._one_by_one(statement.rows(self._backend, values), list(tokens))
-            return statement.rows(self._backend, values)
+                return self._one_by_one(statement.rows(self._backend.connections, values), list(tokens))
+            return statement.rows(self._backend.connections, values)
 
         return steadily(work, self._backend)
 

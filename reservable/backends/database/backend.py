@@ -13,7 +13,8 @@ from reservable.backends.base import Capabilities, PlannedBackend
 from reservable.backends.database import creation
 from reservable.backends.database.connections import Connections
 from reservable.backends.database.dialects import kind
-from reservable.backends.database.execution import Execution, NoTable, shown
+from reservable.backends.database.execution import Execution
+from reservable.backends.database.failures import NoTable, shown
 from reservable.backends.database.schema import DEFAULT_TABLE, reservations_table
 from reservable.backends.database.statements import Statements
 from reservable.backends.database.verbs import DatabaseVerbs

@@ -8,12 +8,20 @@ and wait for a second from the same full pool wait for ever.
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool, Pool, QueuePool
 
+from reservable.backends.database.dialects import Trouble, trouble
+from reservable.backends.database.failures import driver_error, shown, translated
+from reservable.errors import BackendError
 from reservable.retrying import PATIENCE
+
+T = TypeVar("T")
 
 _inherited: list[Any] = []
 """Pools of a parent process. Kept so that their connections are never closed by the child: both share a socket."""
@@ -34,6 +42,8 @@ class Connections:
         self._pid = os.getpid()
         self._engine = self._make()
         self._kept: list[Any] = []
+        self.remembered: OrderedDict[Any, Any] = OrderedDict()
+        """Statements compiled for this database, by what makes them differ; the latest used last."""
 
     @property
     def engine(self) -> Engine:
@@ -45,23 +55,48 @@ class Connections:
             self._engine = self._make()
         return self._engine
 
-    def take(self) -> Any:
-        """A connection for one statement."""
+    def lend(self, work: Callable[[Any], T]) -> T:
+        """What the work does with a driver's connection, in autocommit; a broken one is thrown away.
+
+        Raises `BackendError`, or a signal where asking again can help.
+        """
+        try:
+            connection = self._take()
+        except (SQLAlchemyError, driver_error(self.dialect)) as error:
+            raise BackendError(f"cannot connect to the database {shown(self.url)}") from error
+        try:
+            answer = work(connection)
+        except driver_error(self.dialect) as error:
+            found = trouble(self.dialect, error, connection.dbapi_connection, None)
+            if found is Trouble.LOST:
+                connection.invalidate(error)
+                connection.close()
+                self.close()  # the others may be broken, too
+            else:
+                self._give_back(connection)
+            raise translated(found, error, self.url) from error
+        except BaseException:
+            connection.invalidate()  # interrupted in the middle of an answer: the next user must not read it
+            connection.close()
+            raise
+        self._give_back(connection)
+        return answer
+
+    def _take(self) -> Any:
         engine = self.engine
         try:
             return self._kept.pop()
         except IndexError:
             return engine.raw_connection()
 
-    def give_back(self, connection: Any) -> None:
-        """The statement is done, and its answer read."""
+    def _give_back(self, connection: Any) -> None:
         if len(self._kept) < KEPT and self._keeps:
             self._kept.append(connection)
         else:
             connection.close()
 
-    def forget(self) -> None:
-        """Close what is idle: one connection broke, so the others may have, too."""
+    def close(self) -> None:
+        """Close what is idle; connections in use close when they come back."""
         kept, self._kept = self._kept, []
         for connection in kept:
             connection.close()
@@ -115,7 +150,3 @@ class Connections:
             # An INSERT ... SELECT locks what it reads at REPEATABLE READ.
             "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
         ]
-
-    def close(self) -> None:
-        """Close what is idle; connections in use close when they come back."""
-        self.forget()

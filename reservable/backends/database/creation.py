@@ -6,7 +6,8 @@ from sqlalchemy import inspect
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.schema import CreateTable
 
-from reservable.backends.database.execution import Execution, explained
+from reservable.backends.database.execution import Execution
+from reservable.backends.database.failures import explained
 from reservable.errors import BackendError, ConfigurationError
 from reservable.retrying import Signal
 

@@ -1,4 +1,4 @@
-"""Run a statement on a short connection of our own, and tell the kinds of trouble apart.
+"""Run a statement on a short connection of our own.
 
 Statements are compiled once and sent as text on the driver's cursor, which costs a third of what executing them
 through Core does.
@@ -6,20 +6,16 @@ through Core does.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import URL, Executable, Table
+from sqlalchemy import Executable, Table
 from sqlalchemy.engine import Dialect
-from sqlalchemy.exc import SQLAlchemyError
 
 from reservable.backends.database.connections import Connections
-from reservable.backends.database.dialects import Trouble, check_version, kind, trouble
+from reservable.backends.database.dialects import check_version, kind
 from reservable.backends.database.statements import VERBS, Statements
 from reservable.backends.database.verbs import Answer, Execute
-from reservable.errors import BackendError
-from reservable.retrying import Contended, LostReply
 
 
 class TextStatement:
@@ -73,13 +69,11 @@ class Execution:
         self.table = table
         self.statements: Statements | None = None
         self._texts: dict[str, TextStatement] = {}
-        self.remembered: OrderedDict[Any, Any] = OrderedDict()
-        """Statements that others have made of this table's, by what makes them differ; the latest last."""
 
     def prepared(self) -> Statements:
         """The statements for this server, which has to be asked for its version first."""
         if self.statements is None:
-            self.on_connection(lambda _: None)
+            self.connections.lend(lambda _: None)
             dialect = self.connections.dialect
             check_version(dialect)
             statements = Statements(self.table, kind(dialect))
@@ -90,7 +84,7 @@ class Execution:
     def __call__(self, step: Execute) -> Answer:
         """The answer; `Contended` or `LostReply` when asking again can help, else `BackendError`."""
         statements = self.statements or self.prepared()
-        return self.on_connection(lambda driver: self._send(driver, step, statements.dialect))  # type: ignore[no-any-return]
+        return self.connections.lend(lambda driver: self._send(driver, step, statements.dialect))
 
     def _send(self, driver: Any, step: Execute, dialect: str) -> Answer:
         cursor = driver.cursor()
@@ -103,61 +97,3 @@ class Execution:
             return Answer((), cursor.rowcount, cursor.lastrowid if step.statement == "extend" else None)
         finally:
             cursor.close()
-
-    def on_connection(self, work: Callable[[Any], Any]) -> Any:
-        """Lend the work a pooled driver connection in autocommit; a broken one is thrown away."""
-        dialect = self.connections.dialect
-        try:
-            connection = self.connections.take()
-        except (SQLAlchemyError, _driver_error(dialect)) as error:
-            raise BackendError(f"cannot connect to the database {shown(self.connections.url)}") from error
-        try:
-            answer = work(connection)
-        except _driver_error(dialect) as error:
-            found = trouble(dialect, error, connection.dbapi_connection, None)
-            if found is Trouble.LOST:
-                connection.invalidate(error)
-                connection.close()
-                self.connections.forget()
-            else:
-                self.connections.give_back(connection)
-            raise translated(found, error, self.connections.url) from error
-        except BaseException:
-            connection.invalidate()  # interrupted in the middle of an answer: the next user must not read it
-            connection.close()
-            raise
-        self.connections.give_back(connection)
-        return answer
-
-
-class NoTable(BackendError):
-    """The table of reservations is not there (yet)."""
-
-
-def explained(error: SQLAlchemyError, dialect: Dialect, url: URL) -> Exception:
-    """What to raise for an error that came through SQLAlchemy."""
-    original = getattr(error, "orig", None)
-    if original is None:
-        return BackendError(f"the database {shown(url)} failed: {error}")
-    if getattr(error, "connection_invalidated", False):
-        return translated(Trouble.LOST, original, url)
-    return translated(trouble(dialect, original, None, None), original, url)
-
-
-def translated(found: Trouble, error: Any, url: URL) -> Exception:
-    """The signal or the error for one kind of trouble, with the driver's error as its cause."""
-    failure = (NoTable if found is Trouble.NO_TABLE else BackendError)(
-        f"the database {shown(url)} failed: {error}"
-    )
-    failure.__cause__ = error
-    signals = {Trouble.CONTENDED: Contended, Trouble.LOST: LostReply}
-    return signals[found](failure) if found in signals else failure
-
-
-def shown(url: URL) -> str:
-    """The database's URL without its password, and without its query, where there may be another."""
-    return url.set(query={}).render_as_string(hide_password=True)
-
-
-def _driver_error(dialect: Dialect) -> type[Exception]:
-    return dialect.dbapi.Error  # type: ignore[union-attr]

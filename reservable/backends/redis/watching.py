@@ -135,7 +135,8 @@ class Watching:
             self._crowd = 0.0
             return
         self._crowd = min(max(CROWD_FIRST, self._crowd * 2), CROWD_CEILING)
-        yield Pause(max(0.0, min(random.uniform(0, self._crowd), until - monotonic())))  # noqa: S311 - spreads load
+        longest = min(self._crowd, (until - monotonic()) / 50)
+        yield Pause(max(0.0, random.uniform(0, longest)))  # noqa: S311 - spreads load
 
 
 def _soon(until: float) -> float:
