@@ -12,6 +12,7 @@ from sqlalchemy.orm import object_session
 from reservable import durations, names
 from reservable.backends.base import Backend
 from reservable.config import owner_label
+from reservable.errors import ConfigurationError
 from reservable.sqlalchemy import homes
 from reservable.sqlalchemy.granting import TOKEN
 from reservable.sqlalchemy.identity import must_exist, row_of
@@ -66,7 +67,7 @@ def take_reserved(
 def take_reserved(session: AnySession, statement: Any, key: Any, duration: Any = 60, *, limit: int) -> Any:
     """Up to `limit` free rows, reserved, each by a grant of its own; fewer only when no more are free."""
     if type(limit) is not int or limit < 1:
-        raise ValueError(f"limit is {limit!r}: how many rows to take at most, a whole number from 1")
+        raise ConfigurationError(f"limit is {limit!r}: how many rows to take at most, a whole number from 1")
     return [taken.instance for taken in Finding(session, statement, key, duration).take(limit)]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from sqlalchemy import Engine, select, text
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
@@ -27,7 +25,7 @@ class Crate(Reservable, Base):
 
 
 @pytest.fixture
-def engine(fresh_database, make_engine) -> Iterator[Engine]:
+def engine(fresh_database, make_engine) -> Engine:
     engine = make_engine(fresh_database("postgresql"))
     with engine.begin() as connection:
         for tenant, number in (("north", 1), ("south", 2)):
@@ -35,7 +33,7 @@ def engine(fresh_database, make_engine) -> Iterator[Engine]:
             Base.metadata.create_all(connection.execution_options(schema_translate_map={None: tenant}))
             for row in (number, 7):
                 connection.execute(text(f"INSERT INTO {tenant}.parcels VALUES ({row})"))
-    yield engine
+    return engine  # type: ignore[no-any-return]
 
 
 def of(engine: Engine, tenant: str) -> Session:
@@ -68,6 +66,8 @@ def test_rows_are_found_in_the_schema_that_the_session_means(engine):
     with of(engine, "north") as north, of(engine, "south") as south:
         in_order = select(Parcel).order_by(Parcel.id)
         first, second = (first_reserved(session, in_order, "pack") for session in (north, south))
+        assert first is not None
+        assert second is not None
         assert (first.id, second.id) == (1, 2)
         assert not first.reserve("pack")
         assert first.release("pack")

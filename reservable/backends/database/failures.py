@@ -29,9 +29,10 @@ def explained(error: SQLAlchemyError, dialect: Dialect, url: URL) -> Exception:
 
 def translated(found: Trouble, error: Any, url: URL) -> Exception:
     """The signal or the error for one kind of trouble, with the driver's error as its cause."""
-    failure = (NoTable if found is Trouble.NO_TABLE else BackendError)(
-        f"the database {shown(url)} failed: {error}"
-    )
+    said = f"the database {shown(url)} failed: {error}"
+    if found is Trouble.CONTENDED and url.get_backend_name() == "sqlite":
+        said = f"{said} (does this process itself hold an uncommitted write, or an unfinished read, of the file?)"
+    failure = (NoTable if found is Trouble.NO_TABLE else BackendError)(said)
     failure.__cause__ = error
     signals = {Trouble.CONTENDED: Contended, Trouble.LOST: LostReply}
     return signals[found](failure) if found in signals else failure

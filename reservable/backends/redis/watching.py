@@ -135,7 +135,9 @@ class Watching:
             self._crowd = 0.0
             return
         self._crowd = min(max(CROWD_FIRST, self._crowd * 2), CROWD_CEILING)
-        longest = min(self._crowd, (until - monotonic()) / 50)
+        longest = min(
+            self._crowd, (until - monotonic()) / 50
+        )  # who has little time left is there nearly always
         yield Pause(max(0.0, random.uniform(0, longest)))  # noqa: S311 - spreads load
 
 
