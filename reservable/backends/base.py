@@ -8,6 +8,9 @@ positive `timedelta`. The store's own clock decides when a reservation is over.
 `reservable.testing` has the suite that a store must pass.
 """
 
+# The methods of a protocol are their docstrings.
+# pyright: reportReturnType=false
+
 from __future__ import annotations
 
 from abc import ABC, abstractmethod

@@ -91,8 +91,8 @@ def _engine(url: Any) -> Any:
         raise ConfigurationError(f"unknown kind of store {parsed.drivername!r}: give {ACCEPTED}") from error
     except ImportError as error:
         raise ConfigurationError(
-            f"the driver for {parsed.drivername!r} is not installed ({error}): install it, for example with "
-            "pip install 'reservable[postgresql]' or 'reservable[mysql]'"
+            f"the driver for {parsed.drivername!r} is not installed ({error}): install it; the extra "
+            "[postgresql] brings psycopg, [mysql] and [mariadb] bring PyMySQL"
         ) from error
     except (ArgumentError, ValueError, TypeError) as error:  # the last two from values of the query string
         shown = parsed.set(query={}).render_as_string()

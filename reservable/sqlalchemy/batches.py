@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from secrets import token_hex
 from typing import Any
 
-from sqlalchemy import Integer, Select, bindparam
+from sqlalchemy import Integer, bindparam, literal_column
 
 from reservable.backends.base import Backend
 from reservable.sqlalchemy.candidates import Candidates
@@ -44,7 +44,7 @@ class InBatches:
     def skip(self, key: Key) -> None:
         """Do not come back to this row."""
         identity = self._candidates.identity
-        self._skipped.update(identity.names([key if len(key) > 1 else key[0]], self._purpose.key))
+        self._skipped.update(identity.names([key[0] if len(key) == 1 else key], self._purpose.key))
 
     def restart(self) -> None:
         """Begin again at the front, with all but what is skipped."""
@@ -96,12 +96,12 @@ class InBatches:
             rows = self._reading(lambda connection: connection.execute(statement, values).all())
         return [row[0] for row in rows] if width == 1 else [tuple(row)[:width] for row in rows]
 
-    def _statement(self, offset: int) -> Select[Any]:
+    def _statement(self, offset: int) -> Any:
         statement = self._candidates.ordered_keys()
         if self._candidates.bounded:
             return statement
         statement = statement.limit(bindparam(SIZE, type_=Integer()))
-        return statement.offset(bindparam(OFFSET, type_=Integer())) if offset else statement
+        return statement.offset(bindparam(OFFSET, type_=Integer()) if offset else literal_column("0"))
 
     def _try(self, rows: list[Any]) -> Iterator[Found]:
         every = self._candidates.identity.names(rows, self._purpose.key)

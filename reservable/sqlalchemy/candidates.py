@@ -100,11 +100,11 @@ class Candidates:
         parts = zip(self.identity.columns, self.identity.values(name), strict=True)
         return tuple(str(value) if column.type.python_type is str else value for column, value in parts)
 
-    def keys(self) -> Select[Any]:
+    def keys(self) -> Any:
         """The primary keys of the statement's rows, in its order."""
         return self.statement.with_only_columns(*self.attributes)
 
-    def ordered_keys(self) -> Select[Any]:
+    def ordered_keys(self) -> Any:
         """As `keys`, with more columns behind them where the order may only name what is selected (DISTINCT)."""
         order = self.statement._order_by_clauses if self.statement._distinct else ()
         columns = [column for clause in order for column in unwrap_order_by(clause)]

@@ -70,8 +70,9 @@ def _free(backend: DatabaseBackend, candidates: Candidates, shape: Shape) -> Sel
     now = select(clock()).scalar_subquery()
     taken = exists().where(held.c.name == name, held.c.until > now).correlate_except(held)
     free = candidates.without(candidates.keys(), shape.skipped).where(~taken)
-    # Written out: PostgreSQL then plans a prepared statement once, and not for every number anew.
-    free = free.limit(literal_column(str(shape.size)))
+    # Written out: PostgreSQL then plans a prepared statement once, and not for every number anew. With an OFFSET,
+    # which SQLAlchemy would write for SQLite with a parameter of its own, by a name that a caller may have used.
+    free = free.limit(literal_column(str(shape.size))).offset(literal_column("0"))
     if shape.locking and statements.dialect == "postgresql":
         # NO KEY UPDATE: rows that merely refer to this one can still be inserted.
         return free.with_for_update(key_share=True, skip_locked=True, of=candidates.attributes[0])
@@ -83,5 +84,6 @@ def _token(size: int) -> ColumnElement[str]:
     tokens: ColumnElement[str] = bindparam(TOKENS, type_=String())
     if size == 1:
         return tokens
-    place = cast(func.row_number().over(), Integer) - 1
-    return func.substr(tokens, place * TOKEN + 1, TOKEN)
+    one, length = literal_column("1", Integer), literal_column(str(TOKEN), Integer)
+    place = cast(func.row_number().over(), Integer) - one
+    return func.substr(tokens, place * length + one, length)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, String, cast, func, literal
+from sqlalchemy import BindParameter, ColumnElement, String, bindparam, cast, func, literal_column
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
@@ -19,12 +19,17 @@ def name_in_sql(
     identity: Identity, columns: Sequence[ColumnElement[Any]], key: str, prefix: str
 ) -> ColumnElement[str]:
     """The stored name (prefix and all) of the row with these primary key columns; the key is encoded already."""
-    text: ColumnElement[str] = literal(f"{prefix}{identity.model}:", String())
+    text: ColumnElement[str] = _text(f"{prefix}{identity.model}:")
     for place, (kind, column) in enumerate(zip(identity.kinds, columns, strict=True)):
         if place:
-            text = text + literal(",", String())
+            text = text + _text(",")
         text = text + _part(kind, column)
-    return as_name(text + literal(f":{key}", String()))
+    return as_name(text + _text(f":{key}"))
+
+
+def _text(value: str) -> BindParameter[str]:
+    """Constant text, by a name that no caller's bind parameter has."""
+    return bindparam("reservable_text", value, type_=String(), unique=True)
 
 
 def _part(kind: str | None, column: ColumnElement[Any]) -> ColumnElement[str]:
@@ -71,9 +76,10 @@ def _uuid_text(element: uuid_text, compiler: Any, **options: Any) -> str:
     native = getattr(column.type, "native_uuid", False) and compiler.dialect.supports_native_uuid
     text: Any = func.lower(cast(column, String(36)))
     if not native:
-        dash = literal("-", String())
+        dash = _text("-")
         cuts = [
-            func.substr(text, start, length) for start, length in ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
+            func.substr(text, literal_column(str(start)), literal_column(str(length)))
+            for start, length in ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
         ]
         text = cuts[0] + dash + cuts[1] + dash + cuts[2] + dash + cuts[3] + dash + cuts[4]
     return str(compiler.process(text, **options))

@@ -49,8 +49,12 @@ def shaped(
         text, keys = remembered.pop(place, None) or (TextStatement(build(), connections.dialect), keys)
         _remember(connections, place, (text, keys))
     given = getattr(cache_key, "params", None) or {}  # by Select.params(), which SQLAlchemy 2.1 keeps apart
-    values = [given.get(bind.key, bind.effective_value) for bind in cache_key.bindparams]
-    return Shaped(text, dict(zip(keys, values, strict=True)))
+    values = {
+        key: given.get(bind.key, bind.effective_value)
+        for key, bind in zip(keys, cache_key.bindparams, strict=True)
+        if bind.key in given or not bind.required  # SQLAlchemy says which one was forgotten
+    }
+    return Shaped(text, values)
 
 
 def is_joined(connections: Connections, candidates: Candidates) -> bool:
@@ -58,9 +62,11 @@ def is_joined(connections: Connections, candidates: Candidates) -> bool:
     if candidates.cache_key is None:
         return candidates.joined
     place = candidates.cache_key.key
-    if place not in connections.remembered:
-        _remember(connections, place, candidates.joined)
-    return bool(connections.remembered[place])
+    joined: bool | None = connections.remembered.get(place)
+    if joined is None:
+        joined = candidates.joined
+        _remember(connections, place, joined)
+    return joined
 
 
 def _remember(connections: Connections, place: Hashable, value: Any) -> None:

@@ -55,7 +55,7 @@ class Finding:
         self.search: Beside | InBatches
         if (
             isinstance(self.backend, DatabaseBackend)
-            and homes.same_database(self.backend, engine)
+            and self.backend.connections.dialect is engine.dialect  # equal URLs may lead to different places
             and self.candidates.identity.in_sql
             and not self.candidates.alone
             and not self.reading.renames_schemas(self.candidates.statement)

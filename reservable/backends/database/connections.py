@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, event
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool, Pool, QueuePool
 
@@ -97,10 +97,11 @@ class Connections:
 
     def close(self) -> None:
         """Close what is idle; connections in use close when they come back."""
+        engine = self.engine  # in a forked child, first let go of what is the parent's
         kept, self._kept = self._kept, []
         for connection in kept:
             connection.close()
-        self.engine.dispose()
+        engine.dispose()
 
     def _make(self) -> Engine:
         # recreate() keeps how the user connects (creator, arguments, listeners) and none of the connections.
@@ -113,6 +114,11 @@ class Connections:
             self._prepare(driver)
             return driver
 
+        if source.dispatch.checkout:
+            # Such a listener may say whose rows a connection sees: then it is asked every time.
+            event.listen(source, "connect", lambda driver, _: self._prepare(driver))
+            self._keeps = False
+            return Engine(source, self.dialect, self.url, hide_parameters=True)
         pool: Pool
         # Where the user's pool keeps no connection, or none that is old, neither do we.
         self._keeps = not isinstance(source, NullPool) and getattr(source, "_recycle", -1) < 0

@@ -21,7 +21,7 @@ from reservable.backends.database.verbs import Answer, Execute
 class TextStatement:
     """A statement compiled to the driver's own text, once for all values."""
 
-    __slots__ = ("_compiled", "_names", "_processors", "_simple", "_whole", "text")
+    __slots__ = ("_compiled", "_escaped", "_names", "_processors", "_simple", "_whole", "text")
 
     def __init__(self, statement: Executable, dialect: Dialect) -> None:
         compiled: Any = statement.compile(dialect=dialect)  # type: ignore[attr-defined]
@@ -35,21 +35,30 @@ class TextStatement:
             for bind, name in compiled.bind_names.items()
             if (process := bind.type.dialect_impl(dialect).bind_processor(dialect)) is not None
         }
-        self._simple = not self._processors and all(value is None for value in compiled.params.values())
+        self._escaped = compiled.escaped_bind_names
+        self._simple = not self._processors and all(
+            bind.value is None and not bind.required and bind.callable is None and bind.key == name
+            for bind, name in compiled.bind_names.items()
+        )
 
     def send(self, cursor: Any, values: Mapping[str, Any]) -> None:
         """Execute it on a driver's cursor with these values, by the keys of their bind parameters."""
         every: Any
         if self._whole:
             text, names, processors = self.text, self._names, self._processors
-            every = values if self._simple else self._compiled.construct_params(values)
+            every = values if self._simple else self._compiled.construct_params(values, escape_names=False)
         else:
-            state = self._compiled.construct_expanded_state(values)
+            state = self._compiled.construct_expanded_state(values, escape_names=False)
             text, names, processors = state.statement, state.positiontup, state.processors
             every = dict(state.parameters)
         for name, process in processors.items():
             every[name] = process(every[name])
-        cursor.execute(text, every if names is None else [every[name] for name in names])
+        if names is not None:
+            cursor.execute(text, [every[name] for name in names])
+        elif self._escaped:
+            cursor.execute(text, {self._escaped.get(name, name): value for name, value in every.items()})
+        else:
+            cursor.execute(text, every)
 
     def rows(self, driver: Any, values: Mapping[str, Any]) -> Sequence[Any]:
         """Send it on a driver's connection and read all rows."""

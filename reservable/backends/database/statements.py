@@ -15,7 +15,6 @@ from sqlalchemy import (
     Executable,
     FromClause,
     Insert,
-    Select,
     String,
     Table,
     bindparam,
@@ -87,7 +86,7 @@ class Statements:
         self.by_token = select(*(t[c] for c in COLUMNS)).where(t.token.in_(tokens), live)
         self.held = select(*(t[c] for c in COLUMNS)).where(t.name.in_(names), live)
 
-    def granting(self, rows: Select[Any]) -> Insert:
+    def granting(self, rows: Any) -> Insert:
         """Insert the rows (in the order of COLUMNS), taking over what is over; returns what then stands.
 
         A name that somebody else holds stays as it is, and comes back with their token: so one statement
@@ -141,7 +140,7 @@ class Statements:
             "token": case((over, new.token), else_=t.token),
             "owner": case((over, new.owner), else_=t.owner),
             "since": case((over, new.since), else_=t.since),
-            "fence": case((over, self._greatest(new.fence, t.fence + 1)), else_=t.fence),
+            "fence": case((over, self._greatest(new.fence, t.fence + literal_column("1"))), else_=t.fence),
             # Last: MySQL evaluates from left to right, and all of the above ask for the old `until`.
             "until": case((over, new.until), else_=t.until),
         }

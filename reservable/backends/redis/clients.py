@@ -44,7 +44,7 @@ def place_of(client: Any, colour: Colour) -> Place:
     secrets = frozenset(secret for secret in _passwords(client) if secret)
     if hasattr(client, "nodes_manager"):
         return Place(Nodes.of(client), secrets)
-    pool = client.connection_pool
+    pool: Any = getattr(client, "connection_pool")  # noqa: B009 - the types of the two colours differ
     if isinstance(pool, _SENTINEL_POOLS) and not pool.is_master:
         raise ConfigurationError("this client reads from replicas: give the one of Sentinel.master_for()")
     return Place(pool, secrets)
