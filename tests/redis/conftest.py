@@ -80,3 +80,17 @@ def through(proxy: Proxy, url: str, connect: Callable[..., RedisBackend]) -> Red
     backend.release(NAME, "warm")
     assert backend.holder(NAME) is None
     return backend
+
+
+@pytest.fixture
+def holder(url: str) -> Iterator[RedisBackend]:
+    """Somebody who holds the name."""
+    backend = from_url(url)
+    assert backend.acquire(NAME, "H", "holder", MINUTE)
+    yield backend
+    backend.close()
+
+
+@pytest.fixture
+def waiter(url: str, connect: Callable[..., Any]) -> Any:
+    return connect(url + "?client_name=waiter")

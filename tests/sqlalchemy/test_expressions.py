@@ -124,7 +124,7 @@ def test_exactly_the_reserved_rows_are_found(session, make):
 
 def test_a_reservation_that_is_over_is_unreserved(session):
     (video,) = stored(session, [Video()])
-    assert video.reserve("over", 0.05)
+    assert video.reserve("over", 0.4)
     eventually(lambda: found(session, select(Video).where(Video.unreserved("over"))) == {id(video)})
     assert video.release("over") is False
 

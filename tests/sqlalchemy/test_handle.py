@@ -99,7 +99,7 @@ def test_after_an_end_there_is_a_new_grant_with_a_new_token_and_a_higher_fence(h
 
 
 def test_a_handle_whose_time_is_over_can_take_the_name_again(video):
-    handle = video.reservation("download", 0.05)
+    handle = video.reservation("download", 0.4)
     handle.acquire()
     eventually(lambda: handle.holder() is None)
     assert not handle.held

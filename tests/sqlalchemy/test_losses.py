@@ -51,7 +51,7 @@ def test_each_verb_learns_that_the_grant_was_broken(handle, rival, verb):
 
 
 def test_what_is_over_is_not_brought_back_to_life(video):
-    handle = video.reservation("download", 0.05)
+    handle = video.reservation("download", 0.4)
     handle.acquire()
     eventually(lambda: handle.holder() is None)
     assert handle.extend(60) is False

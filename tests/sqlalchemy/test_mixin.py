@@ -47,7 +47,7 @@ def test_everybody_sees_that_a_row_is_reserved_and_nobody_changes_it_by_asking(v
 
 
 def test_a_reservation_that_is_over_is_free_everywhere(video, other):
-    assert video.reserve("download", 0.05)
+    assert video.reserve("download", 0.4)
     eventually(lambda: not other.is_reserved("download"))
     assert video.reservation("download").remaining == 0.0
     assert other.reservation("download").holder() is None

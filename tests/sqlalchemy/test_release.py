@@ -74,13 +74,13 @@ def test_an_operator_finds_nothing_to_release_on_a_free_row(video):
 
 
 def test_a_release_after_expiry_says_false(video):
-    assert video.reserve("download", 0.05)
+    assert video.reserve("download", 0.4)
     eventually(lambda: not video.is_reserved("download"))
     assert video.release("download") is False
 
 
 def test_a_release_after_expiry_and_takeover_leaves_the_next_holder_alone(video, other):
-    assert video.reserve("download", 0.05)
+    assert video.reserve("download", 0.4)
     assert other.reserve("download", 600, wait=5)
     assert video.release("download") is False
     assert other.is_reserved("download")
@@ -140,7 +140,7 @@ def test_a_thread_is_not_taken_for_one_that_has_ended(video):
 
 
 def test_each_thread_releases_its_own_grant(video):
-    assert video.reserve("download", 0.05)
+    assert video.reserve("download", 0.4)
     assert in_thread(lambda: video.reserve("download", 600, wait=5))
     assert video.release("download") is False
     assert video.is_reserved("download")

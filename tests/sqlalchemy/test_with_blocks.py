@@ -95,7 +95,7 @@ def test_only_known_ways_to_treat_errors_are_accepted(video):
 
 
 def test_a_loss_under_a_body_that_ended_well_is_told(video):
-    with pytest.raises(ReservationLost), video.reservation("download", 0.05) as handle:  # noqa: PT012
+    with pytest.raises(ReservationLost), video.reservation("download", 0.4) as handle:  # noqa: PT012
         eventually(lambda: handle.holder() is None)
         assert not handle.held
     assert handle.lost.is_set()

@@ -13,7 +13,8 @@ from reservable.backends.redis.commands import evicting
 from reservable.backends.redis.pools import BLOCKING, Nodes
 from reservable.backends.redis.steps import Call, Look, Scan
 from reservable.backends.redis.verbs import RedisVerbs
-from reservable.backends.redis.watching import AsyncWatch, Source
+from reservable.backends.redis.watches import AsyncWatch
+from reservable.backends.redis.watching import Source
 from reservable.names import check_prefix
 from reservable.plans import Pause
 

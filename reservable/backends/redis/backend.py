@@ -11,7 +11,8 @@ from reservable.backends.redis.commands import evicting
 from reservable.backends.redis.pools import AWAITED, Nodes
 from reservable.backends.redis.steps import Call, Look, Scan
 from reservable.backends.redis.verbs import RedisVerbs
-from reservable.backends.redis.watching import Source, Watch
+from reservable.backends.redis.watches import Watch
+from reservable.backends.redis.watching import Source
 from reservable.backends.redis.wires import Wire
 from reservable.names import check_prefix
 from reservable.plans import Pause
