@@ -10,17 +10,23 @@ bin  := $(VENV)/bin
 made  = $(VENV)/.made
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint format types wheel docs ci clean
+.PHONY: help demo demo-queue demo-django test bench lint format types wheel ci clean
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):.*##  *\(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 	@echo '  Options: ARGS="..." for the program that is run, PYTHON=python3.12, VENV=folder, NO_UV=1'
 
 demo: $(made)-demo  ## download a folder of files with four workers, one of which is killed
 	$(bin)/python examples/download.py $(ARGS)
 
-test: $(made)-test  ## all tests, on real servers (ARGS="-k redis" for some of them)
-	@sh scripts/servers.sh
+demo-queue: $(made)-demo  ## crawl a local site with a queue on its own table, and a worker that is killed
+	$(bin)/python examples/crawler.py $(ARGS)
+
+demo-django: $(made)-demo  ## a Django site, its management command, and its admin (ARGS=--serve to see it)
+	$(bin)/python examples/django_demo.py $(ARGS)
+
+test: $(made)-test  ## all tests, on real servers and in a browser (ARGS="-k 'redis and mixin'" for some)
+	@sh scripts/servers.sh browser
 	$(bin)/python -m pytest -n auto --maxprocesses 4 $(ARGS)
 
 bench: $(made)-bench  ## measure against other libraries and against bare drivers

@@ -50,6 +50,19 @@ def lifetime(value: object) -> timedelta:
     return _bounded(value, span)
 
 
+def moves(value: object) -> bool:
+    """Whether a lifetime is another one at another time: an instant, or calendar months and years."""
+    if type(value) is int or type(value) is float or type(value) is timedelta:
+        return False
+    return not isinstance(_read(value), timedelta)
+
+
+def until(value: object) -> datetime | None:
+    """The instant that was said, aware; None for a length."""
+    said = _read(value)
+    return said if isinstance(said, datetime) else None
+
+
 def delay(value: object) -> timedelta:
     """Read how long to put something off: 0 to 100 years; an instant that is past means 0.
 

@@ -74,6 +74,9 @@ class BackendError(ReservableError):
     The driver's own error is the cause (`__cause__`).
     """
 
+    nothing_done = False
+    """Whether it is certain that what was asked for was not done."""
+
 
 class NotSupported(ReservableError, TypeError):
     """Something this backend, dialect or statement cannot do; the text names it and what to use instead."""

@@ -49,6 +49,8 @@ def run(plan: Plan[T], perform: Callable[[Any], Any]) -> T:
                 step = plan.send(answer)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]
+    finally:
+        plan.close()  # interrupted, it is told so now, and not when somebody drops the traceback
 
 
 async def arun(plan: Plan[T], perform: Callable[[Any], Awaitable[Any]]) -> T:
@@ -64,3 +66,5 @@ async def arun(plan: Plan[T], perform: Callable[[Any], Awaitable[Any]]) -> T:
                 step = plan.send(answer)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]
+    finally:
+        plan.close()

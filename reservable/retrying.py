@@ -43,7 +43,7 @@ def asking(step: Any, undo: Any = None, *, repeatable: bool = True) -> Plan[tupl
     still no answer, `undo` is asked for once, unheard, so that nobody is kept waiting for a grant that nobody
     knows of; then it is a `BackendError`. What must not be done twice is not `repeatable`.
     """
-    again = False
+    again = contended = False
     patient_until = time.monotonic() + PATIENCE
     failure: BackendError
     pause: float | None
@@ -52,7 +52,7 @@ def asking(step: Any, undo: Any = None, *, repeatable: bool = True) -> Plan[tupl
         try:
             return (yield step), again
         except Contended as signal:
-            failure, pause = signal.failure, next(conflicts)
+            failure, pause, contended = signal.failure, next(conflicts), True
             if time.monotonic() + pause > patient_until:
                 break
         except LostReply as signal:
@@ -67,4 +67,5 @@ def asking(step: Any, undo: Any = None, *, repeatable: bool = True) -> Plan[tupl
     if again and undo is not None:
         with suppress(Signal, BackendError):
             yield undo
+    failure.nothing_done = not again and contended
     raise failure  # out here, where Python does not chain what a driver said; the cause is set

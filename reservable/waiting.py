@@ -25,6 +25,11 @@ class Waiting:
         self._pauses = pauses(FIRST, CEILING)
 
     @property
+    def left(self) -> float:
+        """Seconds until the time is up."""
+        return max(0.0, self._deadline - time.monotonic())
+
+    @property
     def over(self) -> bool:
         """Whether the time is up, so that there is no other try."""
         return time.monotonic() >= self._deadline

@@ -55,7 +55,12 @@ case "$1" in
 make)
     python=$(find_python)
     bring_venv "$python"
-    "$python" -m venv --clear "$venv"
+    if [ -x "$venv/bin/python" ]; then
+        good "$venv/bin/python" || { say "$venv has a Python older than 3.11: remove it, or name another folder by VENV."; exit 1; }
+        say "Using the environment in $venv as it is; 'make clean' begins anew."
+    else
+        "$python" -m venv --clear "$venv"
+    fi
     use_uv || "$venv/bin/python" -m pip install -q --disable-pip-version-check --upgrade "pip>=25.1"  # knows --group
     ;;
 install)

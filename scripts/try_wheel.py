@@ -16,6 +16,10 @@ def files_are_there() -> None:
         entry.name for entry in package.joinpath("backends/redis").iterdir() if entry.name.endswith(".lua")
     ]
     assert scripts, "the Lua scripts are missing"
+    pages = package.joinpath("django/templates/reservable/admin")
+    assert all(pages.joinpath(f"{page}.html").is_file() for page in ("reservations", "table", "release")), (
+        "the pages of Django's admin are missing"
+    )
     about = metadata.metadata("reservable")
     assert about["License-Expression"] == "MIT"
     assert any(str(path).endswith("LICENSE") for path in metadata.files("reservable") or ())

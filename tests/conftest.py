@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Engine, create_engine
 
 from tests.servers import ServerMissing
-from tests.stores import DATABASES, STORES, Stores, servers_are_required
+from tests.stores import BROWSER, DATABASES, STORES, Stores, servers_are_required
 
 
 @pytest.fixture(scope="session")
@@ -108,18 +108,17 @@ def _server(stores: Stores, kind: str) -> str:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say plainly at the end which servers the tests did without."""
+    """Say plainly at the end which servers the tests did without, and whether they did without the browser."""
     reasons = Counter(
         report.longrepr[2].removeprefix("Skipped: ")
         for report in terminalreporter.getreports("skipped")
         if isinstance(report.longrepr, tuple)
     )
-    for store in STORES.values():
-        without = {
-            reason: tests for reason, tests in reasons.items() if reason.startswith(f"{store.label}: ")
-        }
-        if store.kind == "mysql" and not store.given and not without:
-            # Its turns are not even collected: it is on few machines, and Debian has no package of it.
-            terminalreporter.write_line(f"Not run: {store.label} ({store.variable} is not set)")
-        for reason, tests in without.items():
-            terminalreporter.write_line(f"Not run: {tests} tests on {reason}")
+    labels = (*(store.label for store in STORES.values()), BROWSER)
+    without = {reason: tests for reason, tests in reasons.items() if reason.partition(": ")[0] in labels}
+    mysql = STORES["mysql"]
+    if not mysql.given and not any(reason.startswith(f"{mysql.label}: ") for reason in without):
+        # Its turns are not even collected: it is on few machines, and Debian has no package of it.
+        terminalreporter.write_line(f"Not run: {mysql.label} ({mysql.variable} is not set)")
+    for reason, tests in without.items():
+        terminalreporter.write_line(f"Not run: {tests} tests on {reason}")

@@ -196,6 +196,7 @@ def _main() -> None:
     global _out  # one process, one pipe to its test
     _out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what the work prints must not get between the messages
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs are born deaf to it
     sys.path[:] = pickle.load(sys.stdin.buffer)
     try:
         work, arguments, gate = pickle.load(sys.stdin.buffer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Self
 
@@ -14,10 +15,18 @@ class Proxy:
     `drop_next_reply()`: the request is done, its answer thrown away and the connection closed (`close=False`:
     left open, so that the client waits).
     `stall()` / `resume()`: answers are held back, and come late. `cut()`: all connections are closed at once.
+    `rewrite` is given whatever comes by, in either direction, and says what goes on instead.
     """
 
-    def __init__(self, target_port: int, target_host: str = "127.0.0.1") -> None:
+    def __init__(
+        self,
+        target_port: int,
+        target_host: str = "127.0.0.1",
+        *,
+        rewrite: Callable[[bytes], bytes] = lambda data: data,
+    ) -> None:
         self._target = (target_host, target_port)
+        self._rewrite = rewrite
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._flowing = threading.Event()
@@ -82,7 +91,7 @@ class Proxy:
                         if self._closing:
                             break
                         continue
-                sink.sendall(data)
+                sink.sendall(self._rewrite(data))
         except OSError:
             pass
         finally:

@@ -42,6 +42,9 @@ STORES = {
     )
 }
 
+BROWSER = "Chromium"
+"""Is no store, but missing in the same way."""
+
 DATABASES = ["sqlite", "postgresql", "mariadb", *(["mysql"] if STORES["mysql"].given else [])]
 """The kinds of database that every test of a database runs on; MySQL 8 only when somebody brought one."""
 

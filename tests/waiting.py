@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def eventually(condition: Callable[[], T], within: float = 5.0, every: float = 0.01) -> T:
+def eventually(condition: Callable[[], T], within: float = 20.0, every: float = 0.01) -> T:
     """Ask until the answer is true and return it; `AssertionError` when it is not so within that many seconds."""
     until = time.monotonic() + within
     while True:

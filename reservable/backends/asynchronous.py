@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Sequence
+from asyncio import CancelledError, current_task
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from datetime import timedelta
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
@@ -44,7 +45,22 @@ class AsyncBackend(Protocol):
     async def close(self) -> None: ...
 
 
+T = TypeVar("T")
 V = TypeVar("V", bound=Verbs)
+
+
+async def heeding(work: Awaitable[T]) -> T:
+    """What the work returns, unless the task is cancelled meanwhile: then `CancelledError` in any case.
+
+    `asyncio.wait_for`, which drivers and pools wait with, loses a cancellation at times (before Python 3.12).
+    """
+    task = current_task()
+    before = task.cancelling() if task is not None else 0
+    try:
+        return await work
+    finally:
+        if task is not None and task.cancelling() > before:
+            raise CancelledError
 
 
 class AsyncPlannedBackend(ABC, Generic[V]):
@@ -57,8 +73,12 @@ class AsyncPlannedBackend(ABC, Generic[V]):
         self.prefix = prefix
         self.capabilities = capabilities
 
-    @abstractmethod
     async def perform(self, step: Any) -> Any:
+        """Do one step of a plan, and then end in `CancelledError` if the task was cancelled meanwhile."""
+        return await heeding(self._perform(step))
+
+    @abstractmethod
+    async def _perform(self, step: Any) -> Any:
         """Do one step of a plan."""
 
     async def acquire(self, name: str, token: str, owner: str, lifetime: timedelta) -> Grant | None:
@@ -74,6 +94,9 @@ class AsyncPlannedBackend(ABC, Generic[V]):
 
     async def extend(self, name: str, token: str, lifetime: timedelta) -> int | None:
         return await arun(self._verbs.extend(name, token, lifetime), self.perform)
+
+    async def extend_many(self, held: Sequence[tuple[str, str]], lifetime: timedelta) -> dict[str, int]:
+        return await arun(self._verbs.extend_many(held, lifetime), self.perform)
 
     async def holder(self, name: str) -> Holder | None:
         return await arun(self._verbs.holder(name), self.perform)

@@ -5,6 +5,9 @@ value of `extend` and `release`, and a store that failed raises `BackendError`. 
 set `A-Z a-z 0-9 - . _ ~ % , :`; a token is a fresh random secret per grant; a lifetime is a strictly
 positive `timedelta`. The store's own clock decides when a reservation is over.
 
+One verb is optional: what is kept alive is extended by `extend_many` (see `ExtendsMany`) where a store offers it,
+and one by one with `extend` where it does not.
+
 `reservable.testing` has the suite that a store must pass.
 """
 
@@ -35,6 +38,9 @@ class Capabilities:
     """A granted reservation survives a crash of the store."""
     joinable: bool = False
     """Reservations are rows of a table that SQL can join with the user's own tables."""
+    tells: bool = False
+    """Waiters are told when a name is released: `watch(name)` gives a context manager with `pause(seconds)`, which
+    returns early when it is worth asking for the name again."""
 
 
 @runtime_checkable
@@ -78,6 +84,18 @@ class Backend(Protocol):
         """Give up connections this backend opened; reservations stay."""
 
 
+@runtime_checkable
+class ExtendsMany(Protocol):
+    """The optional verb of a `Backend`, and awaited of an `AsyncBackend`: many reservations in few round trips."""
+
+    def extend_many(self, held: Sequence[tuple[str, str]], lifetime: timedelta) -> dict[str, int]:
+        """Set (never add) what is left of each name that still stands with its token; no name twice.
+
+        The new ends in microseconds, by name; what is over or taken is not among them. When the store fails in
+        the middle, some may be extended.
+        """
+
+
 class Verbs(ABC):
     """The verbs of one store as plans, shared by its blocking and its asyncio backend."""
 
@@ -94,6 +112,9 @@ class Verbs(ABC):
 
     @abstractmethod
     def extend(self, name: str, token: str, lifetime: timedelta) -> Plan[int | None]: ...
+
+    @abstractmethod
+    def extend_many(self, held: Sequence[tuple[str, str]], lifetime: timedelta) -> Plan[dict[str, int]]: ...
 
     @abstractmethod
     def holder(self, name: str) -> Plan[Holder | None]: ...
@@ -137,6 +158,9 @@ class PlannedBackend(ABC, Generic[V]):
 
     def extend(self, name: str, token: str, lifetime: timedelta) -> int | None:
         return run(self._verbs.extend(name, token, lifetime), self.perform)
+
+    def extend_many(self, held: Sequence[tuple[str, str]], lifetime: timedelta) -> dict[str, int]:
+        return run(self._verbs.extend_many(held, lifetime), self.perform)
 
     def holder(self, name: str) -> Holder | None:
         return run(self._verbs.holder(name), self.perform)

@@ -6,11 +6,13 @@ import fnmatch
 import re
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import NoReturn
 
 from reservable.backends.base import Capabilities
+from reservable.errors import ConfigurationError, NotSupported
 from reservable.grants import MICROSECOND, Grant, Holder, Released
 from reservable.names import check_prefix
 
@@ -34,6 +36,14 @@ class MemoryBackend:
         # The wall clock gives the epoch, once; the monotonic clock the time since, so that a clock that is
         # set back or forward neither ends a reservation nor prolongs it.
         self._epoch = time.time_ns() - time.monotonic_ns()
+
+    def watch(self, name: str) -> NoReturn:
+        """Raises `NotSupported`: who waits in memory asks again."""
+        raise NotSupported(f"memory does not tell of the release of {name}: waiters ask again")
+
+    def twin(self) -> AsyncMemoryBackend:
+        """The same reservations for asyncio."""
+        return AsyncMemoryBackend(self)
 
     def _now(self) -> int:
         return (self._epoch + time.monotonic_ns()) // 1000
@@ -82,14 +92,19 @@ class MemoryBackend:
             return Released.YES
 
     def extend(self, name: str, token: str, lifetime: timedelta) -> int | None:
+        return self.extend_many([(name, token)], lifetime).get(name)
+
+    def extend_many(self, held: Sequence[tuple[str, str]], lifetime: timedelta) -> dict[str, int]:
+        ends = {}
         with self._lock:
             now = self._now()
-            row = self._live(name, now)
-            if row is None or row.grant.token != token:
-                return None
             until = now + lifetime // MICROSECOND
-            self._rows[name] = _Row(replace(row.grant, until=until), row.owner)
-            return until
+            for name, token in held:
+                row = self._live(name, now)
+                if row is not None and row.grant.token == token:
+                    self._rows[name] = _Row(replace(row.grant, until=until), row.owner)
+                    ends[name] = until
+        return ends
 
     def holder(self, name: str) -> Holder | None:
         with self._lock:
@@ -123,6 +138,66 @@ class MemoryBackend:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} prefix={self.prefix!r} at {id(self):#x}>"
+
+
+class AsyncMemoryBackend:
+    """`MemoryBackend` for asyncio; with `backend`, the same reservations as that one's, and its prefix.
+
+    Raises `ConfigurationError` for a prefix that cannot be, or that is not the given backend's.
+    """
+
+    asynchronous = True
+    capabilities = MemoryBackend.capabilities
+
+    def __init__(self, backend: MemoryBackend | None = None, prefix: str = "") -> None:
+        if backend is not None and prefix not in ("", backend.prefix):
+            raise ConfigurationError(f"the backend already has the prefix {backend.prefix!r}")
+        self._backend = MemoryBackend(prefix) if backend is None else backend
+        self.prefix = self._backend.prefix
+
+    def watch(self, name: str) -> NoReturn:
+        """Raises `NotSupported`, as that of the other colour."""
+        self._backend.watch(name)
+
+    def twin(self) -> MemoryBackend:
+        """The same reservations for blocking code."""
+        return self._backend
+
+    async def acquire(self, name: str, token: str, owner: str, lifetime: timedelta) -> Grant | None:
+        return self._backend.acquire(name, token, owner, lifetime)
+
+    async def acquire_first(
+        self, names: Sequence[str], token: str, owner: str, lifetime: timedelta
+    ) -> Grant | None:
+        return self._backend.acquire_first(names, token, owner, lifetime)
+
+    async def release(self, name: str, token: str) -> Released:
+        return self._backend.release(name, token)
+
+    async def extend(self, name: str, token: str, lifetime: timedelta) -> int | None:
+        return self._backend.extend(name, token, lifetime)
+
+    async def extend_many(self, held: Sequence[tuple[str, str]], lifetime: timedelta) -> dict[str, int]:
+        return self._backend.extend_many(held, lifetime)
+
+    async def holder(self, name: str) -> Holder | None:
+        return self._backend.holder(name)
+
+    async def break_(self, name: str) -> bool:
+        return self._backend.break_(name)
+
+    async def list(self, pattern: str = "*") -> AsyncIterator[Holder]:
+        for holder in self._backend.list(pattern):
+            yield holder
+
+    async def prune(self) -> int:
+        return self._backend.prune()
+
+    async def close(self) -> None:
+        """Nothing to give up."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._backend!r}>"
 
 
 def _holder(row: _Row, now: int) -> Holder:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from reservable import durations
 from reservable.backends.base import Backend
-from reservable.config import backend_for, owner_label
-from reservable.errors import InvalidHandle
+from reservable.config import backend_for
 from reservable.grants import Holder
-from reservable.handles.dumped import parse
-from reservable.handles.handle import Handle
-from reservable.names import plain_name
+from reservable.handles.dumped import revived
+from reservable.handles.handle import OWN, Ask, Handle, Listen, log
+from reservable.handles.tenure import Tenure
 from reservable.plans import Pause, Plan, run
 
 T = TypeVar("T")
-
-_OWN: Any = object()
 
 
 class Reservation(Handle):
@@ -31,7 +31,7 @@ class Reservation(Handle):
 
     backend: Backend
 
-    def __init__(self, backend: Backend, name: str, duration: Any = 60, **options: Any) -> None:
+    def __init__(self, backend: Backend | None, name: str, duration: Any = 60, **options: Any) -> None:
         super().__init__(backend, name, duration, **options)
         self._lost: threading.Event | None = None
 
@@ -47,7 +47,7 @@ class Reservation(Handle):
                 event.set()
         return event
 
-    def acquire(self, wait: Any = _OWN) -> bool:
+    def acquire(self, wait: Any = OWN) -> bool:
         """Take the name: True when granted, False when somebody holds it still after `wait`.
 
         `wait`: seconds or any duration; None or 0 tries once; `math.inf` has no limit; left out, the handle's
@@ -55,10 +55,13 @@ class Reservation(Handle):
 
         Raises `BackendError` when the store fails.
         """
-        return self._run(self.acquiring(self._wait if wait is _OWN else durations.wait(wait)))
+        limit = self._wait if wait is OWN else durations.wait(wait)
+        return self._run(self.acquiring(limit), waits=bool(limit))
 
     def extend(self, duration: Any) -> bool:
         """Set (never add) the time that is left; False, and `lost`, when it is over or taken.
+
+        While it is kept alive, less than its own duration holds until the next renewal.
 
         Raises `InvalidDuration`, `BackendError`.
         """
@@ -66,6 +69,8 @@ class Reservation(Handle):
 
     def release(self) -> bool:
         """Give the name back if it is still ours: True. Over or taken: False, and the holder keeps it.
+
+        Before `at_least` has passed, it runs out at that time.
 
         Raises `BackendError` when the store fails or the outcome cannot be known; it may be called again.
         """
@@ -76,11 +81,11 @@ class Reservation(Handle):
         return self.backend.break_(self.name)
 
     def holder(self) -> Holder | None:
-        """Who holds the name now, by the store; None when nobody does."""
+        """Who holds the name now: a pure read, by anybody; None when nobody does."""
         return self.backend.holder(self.name)
 
     def check(self) -> None:
-        """Ask the store whether the name is still ours; raises `ReservationLost` when it is not."""
+        """Ask the store whether the name is still ours; raises `ReservationLost` when not, `BackendError`."""
         self._run(self.checking())
 
     @classmethod
@@ -91,48 +96,64 @@ class Reservation(Handle):
         it is not the owner, and every verb says so. The store is not asked: until `check` or `extend` does,
         `remaining` goes by this machine's wall clock.
         """
-        prefix, grant, owner = parse(text)
-        store = backend_for(backend)
-        if store.prefix != prefix:
-            raise InvalidHandle(
-                f"the reservation was made with the prefix {prefix!r}, and this backend has {store.prefix!r}"
-            )
-        left = (grant.until - time.time_ns() // 1000) / 1_000_000
-        lifetime = min(max(left, durations.SHORTEST.total_seconds()), durations.LONGEST.total_seconds())
-        handle = cls(store, grant.name, lifetime, owner=owner)
-        handle.resume(grant, left)
-        return handle
+        return revived(cls, text, lambda: backend_for(backend))
 
     def __enter__(self) -> Self:
-        self._run(self.entering())
+        self._run(self.entering(), waits=bool(self._wait))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._run(self.exiting(error))
+        self._run(self.exiting(self._leaving(), error))
 
-    def _run(self, plan: Plan[T]) -> T:
-        return run(plan, self._perform)
+    def _run(self, plan: Plan[T], *, waits: bool = False) -> T:
+        """Perform the plan; one that waits, with one watch on the name, opened when there is first something to
+        wait for.
+        """
+        if not waits:
+            return run(plan, partial(_perform, self.backend))
+        watch: Any = None
 
-    def _perform(self, step: Any) -> Any:
-        if isinstance(step, Pause):
-            return time.sleep(step.seconds)
-        return getattr(self.backend, step.verb)(*step.arguments)
+        def perform(step: Any) -> Any:
+            nonlocal watch
+            if type(step) is not Listen:
+                return _perform(self.backend, step)
+            if watch is None:
+                watch = opened.enter_context(self.backend.watch(self.name))  # type: ignore[attr-defined]
+            return watch.pause(step.seconds)
+
+        with ExitStack() as opened:
+            return run(plan, perform)
 
     def _found(self) -> None:
         if self._lost is not None:
             self._lost.clear()
 
-    def _mark_lost(self) -> None:
-        if self._lost is not None:
+    def _learn_of_loss(self, tenure: Tenure) -> None:
+        if self._lost is not None and self._tenure is tenure:
             self._lost.set()
+        if self._on_lost is not None:
+            # On a thread of its own, for whoever learned of the loss may have to tell others of theirs.
+            threading.Thread(
+                target=self._call, args=(self._on_lost,), name="reservable on_lost", daemon=True
+            ).start()
+
+    def _call(self, on_lost: Callable[[Any], Any]) -> None:
+        try:
+            on_lost(self)
+        except Exception:  # noqa: BLE001 - the user's own, whatever it is
+            log.exception("on_lost of %s failed", self.name)
 
 
-def reservation(key: Any, duration: Any = 60, **options: Any) -> Reservation:
-    """A handle on a name without a model, such as "nightly-report"; needs a configured backend.
+def release(handle: Handle, backend: Backend) -> bool:
+    """Release what a handle of either colour holds, through a backend for blocking code on the same store."""
+    return run(handle.releasing(), partial(_perform, backend))
 
-    `options` as for `Reservable.reservation`. Raises `InvalidKey`, `InvalidDuration`, `ConfigurationError`.
-    """
-    name = plain_name(key)
-    return Reservation(backend_for(), name, duration, owner=owner_label(), **options)
+
+def _perform(backend: Backend, step: Any) -> Any:
+    if type(step) is Ask:
+        return getattr(backend, step.verb)(*step.arguments)
+    assert isinstance(step, Pause)
+    # In a greenlet of SQLAlchemy's a backend pauses in its own way. sleep is looked up late: gevent may replace it.
+    return getattr(backend, "pause", time.sleep)(step.seconds)

@@ -5,26 +5,19 @@ An object may be shared by threads and tasks: each gives back the grant it was g
 
 from __future__ import annotations
 
-import sys
-import threading
 from typing import Any
 from weakref import WeakSet, ref
 
+from reservable.handles.blocks import worker
 from reservable.handles.handle import Handle
 
 
-def _worker() -> Any:
-    """The running task, or else the thread."""
-    asyncio = sys.modules.get("asyncio")
-    if asyncio is not None and asyncio._get_running_loop() is not None:  # asking for the task would raise
-        task = asyncio.current_task()
-        if task is not None:
-            return task
-    return threading.current_thread()
+def _key(name: str) -> str:
+    return name.rpartition(":")[2]
 
 
 class _Account:
-    """One name: who has tried it, and the grants in their order."""
+    """One key: who has tried it, and the grants in their order, whatever their rows were called by then."""
 
     __slots__ = ("grants", "workers")
 
@@ -35,42 +28,53 @@ class _Account:
 
 
 class Holdings:
-    """The reservations that one object has tried and got."""
+    """The reservations that one object has tried and got.
+
+    By their key, which is the last part of a name: what the object's row is called may change (its session, the
+    schema that it means, its primary key), and a grant keeps the name that it was made under.
+    """
 
     def __init__(self) -> None:
         self._accounts: dict[str, _Account] = {}
 
     def tried(self, handle: Handle) -> None:
-        """Remember that the present worker asks for the name."""
-        account = self._accounts.get(handle.name)
+        """Remember that the present worker asks for what the handle names."""
+        self.trying(handle.name)
+
+    def trying(self, name: str) -> None:
+        """As `tried`, by the name or the encoded key, before there is a handle."""
+        key = _key(name)
+        account = self._accounts.get(key)
         if account is None:
-            account = self._accounts.setdefault(handle.name, _Account())
-        account.workers.add(_worker())
+            account = self._accounts.setdefault(key, _Account())
+        account.workers.add(worker())
 
     def granted(self, handle: Handle) -> None:
         """Remember a grant of the present worker's, and forget those that have ended."""
-        self.tried(handle)
-        account = self._accounts[handle.name]
-        account.grants = [grant for grant in account.grants if grant[1].held and grant[1] is not handle]
-        account.grants.append((ref(_worker()), handle))
+        self.tried(handle)  # one that was found by a search was never asked for by itself
+        account = self._accounts[_key(handle.name)]
+        account.grants = [
+            grant for grant in account.grants if grant[1] is not handle and grant[1].outlives(handle)
+        ]
+        account.grants.append((ref(worker()), handle))
 
     def holding(self, name: str) -> Handle | None:
-        """The handle on the grant of this name that stands, as far as we know; the latest one."""
-        account = self._accounts.get(name)
+        """The handle on the grant of this key that stands, as far as we know; the latest one."""
+        account = self._accounts.get(_key(name))
         held = [handle for _, handle in account.grants if handle.held] if account is not None else []
         return held[-1] if held else None
 
     def has_tried(self, name: str) -> bool:
-        """Whether this object ever asked for the name, so that it is no bystander."""
-        return name in self._accounts
+        """Whether this object ever asked for the key, so that it is no bystander."""
+        return _key(name) in self._accounts
 
     def to_release(self, name: str) -> Handle | None:
         """The grant that the present worker gives back: its own, or the latest if it never asked itself."""
-        account = self._accounts.get(name)
+        account = self._accounts.get(_key(name))
         if account is None:
             return None
-        me = _worker()
-        own = [handle for worker, handle in account.grants if worker() is me and handle.token is not None]
+        me = worker()
+        own = [handle for its, handle in account.grants if its() is me and handle.token is not None]
         if own:
             return own[-1]
         if me in account.workers:

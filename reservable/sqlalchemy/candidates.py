@@ -12,6 +12,7 @@ from sqlalchemy.sql.util import unwrap_order_by
 
 from reservable.errors import NotSupported
 from reservable.sqlalchemy.identity import Identity, identity_of
+from reservable.sqlalchemy.mixin import must_be_reservable
 
 _AT_ONCE = {"stream_results": False, "yield_per": None}
 """Results come whole: one that is fetched in pieces needs a transaction, and the connection until its end."""
@@ -55,8 +56,8 @@ class Candidates:
         described = statement.column_descriptions
         if (
             len(described) != 1
+            or not described[0].get("entity")  # which bare SQL has not
             or described[0]["expr"] is not described[0]["entity"]
-            or not described[0]["entity"]
         ):
             raise NotSupported(
                 "the statement must select one mapped entity and nothing else, as select(Video): several entities, "
@@ -76,6 +77,7 @@ class Candidates:
         self.entity: Any = described[0]["entity"]
         inspected: Any = inspect(self.entity)
         self.mapper: Mapper[Any] = inspected.mapper
+        must_be_reservable(self.mapper.class_)
         self.identity: Identity = identity_of(self.mapper)
         self.attributes = [getattr(self.entity, key) for key in self.identity.attributes]
 

@@ -9,10 +9,10 @@ from sqlalchemy.orm import Mapper
 
 from reservable import names
 from reservable.backends.database.clock import clock
+from reservable.backends.database.naming import name_in_sql
 from reservable.errors import NotSupported
 from reservable.sqlalchemy.homes import table_of
 from reservable.sqlalchemy.identity import Identity, identity_of
-from reservable.sqlalchemy.naming import name_in_sql
 
 
 def reserved(entity: Any, key: Any) -> ColumnElement[bool]:

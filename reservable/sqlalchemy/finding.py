@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from secrets import token_hex
 from typing import Any, TypeVar, overload
 
 from sqlalchemy import Select
-from sqlalchemy.orm import object_session
+from sqlalchemy.orm import Session, scoped_session
 
-from reservable import durations, names
-from reservable.backends.base import Backend
-from reservable.config import owner_label
-from reservable.errors import ConfigurationError
-from reservable.sqlalchemy import homes
-from reservable.sqlalchemy.granting import TOKEN
-from reservable.sqlalchemy.identity import must_exist, row_of
-from reservable.sqlalchemy.mixin import holdings_of
-from reservable.sqlalchemy.search import FIRST_BATCH, GROWTH, LAST_BATCH, Purpose
-from reservable.sqlalchemy.taking import AnySession, Finding, handle_of
+from reservable.finding.taking import check_limit
+from reservable.sqlalchemy.choosing import Choosing
+from reservable.sqlalchemy.colours import Blocking
+from reservable.sqlalchemy.taking import Finding, session_of
+
+AnySession = Session | scoped_session[Any]
 
 T = TypeVar("T")
 
@@ -47,7 +42,7 @@ def first_reserved(session: AnySession, statement: Any, key: Any, duration: Any 
     Raises `NotSupported` for statements that are not a select of one mapped entity, `InvalidKey`,
     `InvalidDuration`, and `BackendError` when a store fails (never None).
     """
-    taken = Finding(session, statement, key, duration).take(1)
+    taken = Finding(session_of(session), statement, key, duration, Blocking()).take(1)
     return taken[0].instance if taken else None
 
 
@@ -66,9 +61,11 @@ def take_reserved(
 ) -> list[T]: ...
 def take_reserved(session: AnySession, statement: Any, key: Any, duration: Any = 60, *, limit: int) -> Any:
     """Up to `limit` free rows, reserved, each by a grant of its own; fewer only when no more are free."""
-    if type(limit) is not int or limit < 1:
-        raise ConfigurationError(f"limit is {limit!r}: how many rows to take at most, a whole number from 1")
-    return [taken.instance for taken in Finding(session, statement, key, duration).take(limit)]
+    check_limit(limit)
+    return [
+        taken.instance
+        for taken in Finding(session_of(session), statement, key, duration, Blocking()).take(limit)
+    ]
 
 
 @overload
@@ -87,7 +84,7 @@ def each_reserved(session: AnySession, statement: Any, key: Any, duration: Any =
 
     Holds nothing but what it has yielded, and leaves the releasing to the caller; never yields a row twice.
     """
-    return Finding(session, statement, key, duration).each()
+    return Finding(session_of(session), statement, key, duration, Blocking()).each()
 
 
 def first_reserved_of(instances: Iterable[T], key: Any, duration: Any = 60) -> T | None:
@@ -95,38 +92,4 @@ def first_reserved_of(instances: Iterable[T], key: Any, duration: Any = 60) -> T
 
     What they hold is not read again: use `first_reserved` where the row may have changed.
     """
-    lifetime, encoded = durations.lifetime(duration), names.plain_name(key)
-    purpose = Purpose(encoded, owner_label(), lifetime)
-    waiting: list[tuple[str, Any]] = []
-    backend: Backend | None = None
-    source: Any = None
-    size = FIRST_BATCH
-    for instance in instances:
-        must_exist(instance)
-        identity, values = row_of(instance)
-        home = (identity.mapper, object_session(instance))
-        if waiting and (home != source or len(waiting) >= size):
-            assert backend is not None
-            won = _first_of(backend, waiting, purpose)
-            if won is not None:
-                return won  # type: ignore[no-any-return]
-            waiting, size = [], min(size * GROWTH, LAST_BATCH)
-        if home != source:
-            source, backend = home, homes.backend_of(*home)
-        waiting.append((homes.located(identity, home[1]).name(values, key), instance))
-    return _first_of(backend, waiting, purpose) if backend is not None else None
-
-
-def _first_of(backend: Backend, waiting: list[tuple[str, Any]], purpose: Purpose) -> Any:
-    deadline = purpose.deadline()
-    grant = backend.acquire_first(
-        [name for name, _ in waiting], token_hex(TOKEN // 2), purpose.owner, purpose.lifetime
-    )
-    for name, instance in waiting:
-        handle = handle_of(instance, backend, name, purpose)
-        if grant is not None and grant.name == name:
-            handle.adopt(grant, deadline)
-            return instance
-        # It has tried and was refused, so it is no bystander who may release another's grant.
-        holdings_of(instance).tried(handle)
-    return None
+    return Choosing(key, duration, Blocking()).first(instances)

@@ -22,12 +22,10 @@ from sqlalchemy import (
 
 from reservable.backends.database import DatabaseBackend
 from reservable.backends.database.clock import clock
+from reservable.backends.database.naming import name_in_sql
+from reservable.finding.search import TOKEN
 from reservable.sqlalchemy.candidates import Candidates
-from reservable.sqlalchemy.naming import name_in_sql
 from reservable.sqlalchemy.shapes import Shaped, shaped
-
-TOKEN = 32
-"""Characters of a token."""
 
 # The values of ours, by names that no caller's bind parameter has.
 TOKENS, OWNER, LIFETIME = "reservable_tokens", "reservable_owner", "reservable_lifetime"

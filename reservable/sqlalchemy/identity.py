@@ -17,9 +17,8 @@ from sqlalchemy.orm.attributes import instance_state
 from sqlalchemy.types import CHAR, NCHAR, Enum, String, TypeDecorator, TypeEngine
 
 from reservable import names
+from reservable.backends.database.naming import INTEGER, TEXT, UUIDS
 from reservable.errors import ConfigurationError, InvalidKey, NotSupported, UnidentifiedInstance
-
-INTEGER, UUIDS, TEXT = "integer", "uuid", "text"
 
 _BEYOND = 2**64
 """More than the integer column of any database holds."""
@@ -62,14 +61,17 @@ class Identity:
         """The encoded primary key, however its values were typed."""
         if self._one_integer and type(values[0]) is int and -_BEYOND < values[0] < _BEYOND:
             return str(values[0])
+        return names.pk_text(self.typed(values))
+
+    def typed(self, values: Sequence[Any]) -> list[Any]:
+        """The primary key in the types of its columns. Raises `InvalidKey` for what cannot be one."""
         try:
-            typed = [
+            return [
                 value if value is None else to(value)
                 for to, value in zip(self._canonical, values, strict=True)
             ]
         except (TypeError, ValueError, OverflowError) as error:
             raise InvalidKey(f"this is no primary key of {self.mapper.class_.__name__}: {error}") from error
-        return names.pk_text(typed)
 
     def name(self, values: Sequence[Any], key: Any) -> str:
         """The name of the reservation of the row with this primary key."""

@@ -8,7 +8,7 @@ caller has not changed them, new ones move over whole, and what was eagerly load
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, inspect
 from sqlalchemy.orm import InstanceState, MapperProperty, Session
@@ -18,12 +18,22 @@ from sqlalchemy.orm.collections import collection_adapter
 _READER = "_reservable_reader"
 
 
-def load(session: Session, connection: Connection, statement: Select[Any]) -> list[Any]:
-    """The statement's objects, read through the connection, in the caller's session; no flush, no commit."""
+class Read(NamedTuple):
+    """Objects that were read and are nobody's yet."""
+
+    reader: Session
+    fresh: list[Any]
+
+    def moved_to(self, session: Session) -> list[Any]:
+        """The objects in the caller's session; no I/O, no flush, no commit."""
+        move = _Move(session, self.reader)
+        return [move.found(instance) for instance in self.fresh]
+
+
+def read(session: Session, connection: Connection, statement: Select[Any]) -> Read:
+    """The statement's objects, read through the connection, with all that is loaded along with them."""
     reader = _reader(session, connection)
-    fresh = list(reader.scalars(statement).unique())
-    moved = _Move(session, reader)
-    return [moved.found(instance) for instance in fresh]
+    return Read(reader, list(reader.scalars(statement).unique()))
 
 
 def _reader(session: Session, connection: Connection) -> Session:

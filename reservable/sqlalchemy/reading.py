@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, Executable
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import Mapper, Session
 
 from reservable.backends.database.backend import DatabaseBackend, is_private_memory
 from reservable.backends.database.connections import Connections
-from reservable.backends.database.failures import explained
-from reservable.plans import Pause, run
-from reservable.retrying import asking
+from reservable.backends.database.failures import core_errors, explained
+from reservable.backends.database.repeating import Told, steadily_told
 from reservable.sqlalchemy import homes
 from reservable.sqlalchemy.homes import SCHEMAS
 
@@ -50,23 +48,15 @@ class Reading:
                     return work(self._session.connection(bind_arguments={"mapper": self._mapper}))
                 with self._own.engine.connect() as connection:
                     if self._schemas:
-                        connection.execution_options(
-                            **{SCHEMAS: self._schemas}
-                        )  # of this connection, in place
+                        connection.execution_options(**{SCHEMAS: self._schemas})  # in place
                     return work(connection)
-            except SQLAlchemyError as error:
+            except core_errors(self._engine.dialect) as error:
                 raise explained(error, self._engine.dialect, self._engine.url) from error
 
-        return steadily(once, backend)
+        return steadily(once, self._engine.dialect, backend)
 
 
-def steadily(work: Callable[[], T], backend: DatabaseBackend | None = None) -> T:
+def steadily(work: Callable[[], T], dialect: Dialect, backend: DatabaseBackend | None = None) -> T:
     """What the work returns; repeated while that can help, with the backend's table made if it is missing."""
-
-    def perform(step: Any) -> Any:
-        if isinstance(step, Pause):
-            return time.sleep(step.seconds)
-        return work() if backend is None else backend.attempt(work)
-
-    answer, _ = run(asking(work), perform)
-    return answer  # type: ignore[no-any-return]
+    told: Told[T] = steadily_told(work if backend is None else lambda: backend.attempt(work), dialect)
+    return told.answer

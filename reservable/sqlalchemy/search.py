@@ -1,66 +1,27 @@
-"""How free rows are found and reserved: beside the table of reservations, in one statement.
-
-This search and the one in batches (`batches`) answer one question, `reserve(n)`: up to n more rows in the
-statement's order, each with its grant; none when no free row is left. Whether the rows still match is for the
-caller to look at again.
-"""
+"""How free rows are found and reserved: beside the table of reservations, in one statement."""
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from collections.abc import Sequence
 from secrets import token_hex
-from typing import Any, NamedTuple
+from typing import Any
 
-from reservable.backends.base import Backend
 from reservable.backends.database import DatabaseBackend
+from reservable.backends.database.connections import pause
 from reservable.backends.database.verbs import Execute
 from reservable.errors import BackendError
-from reservable.grants import MICROSECOND, Grant
+from reservable.finding.search import TOKEN, Found, Key, Purpose
+from reservable.grants import MICROSECOND
 from reservable.sqlalchemy.candidates import Candidates
-from reservable.sqlalchemy.granting import LIFETIME, OWNER, TOKEN, TOKENS, Shape, grant_statement
+from reservable.sqlalchemy.granting import LIFETIME, OWNER, TOKENS, Shape, grant_statement
 from reservable.sqlalchemy.reading import steadily
 from reservable.sqlalchemy.shapes import is_joined
 
-log = logging.getLogger("reservable")
-
-Key = tuple[Any, ...]
-
-FIRST_BATCH, GROWTH, LAST_BATCH = 10, 10, 10_000
+LOOKS, LOOK_AGAIN = 5, 0.1
+"""How often, and after how many seconds, what was cut off is looked for."""
 
 AT_ONCE = 1_000
 """Rows that one statement reserves: all of them are locked until it ends."""
-
-
-class Found(NamedTuple):
-    """A row that was free and is ours now, until `deadline` on the monotonic clock."""
-
-    key: Key
-    grant: Grant
-    deadline: float
-
-
-class Purpose(NamedTuple):
-    """What the rows are reserved for."""
-
-    key: str
-    owner: str
-    lifetime: timedelta
-
-    def deadline(self) -> float:
-        """The end of a lifetime whose request is sent now."""
-        return time.monotonic() + self.lifetime.total_seconds()
-
-
-def give_back(backend: Backend, found: Iterable[Found]) -> None:
-    """Release what nobody will be told of, because of an error that is under way."""
-    for one in found:
-        try:
-            backend.release(one.grant.name, one.grant.token)
-        except BackendError as trouble:
-            log.warning("the release of %s failed: %s", one.grant.name, trouble)
 
 
 class Beside:
@@ -77,13 +38,13 @@ class Beside:
         self._purpose = purpose
         self._skipped: set[Key] = set()
         self._lockable = True
+        self._asked: set[str] = set()
 
     def skip(self, key: Key) -> None:
-        """Do not come back to this row."""
         self._skipped.add(key)
 
     def restart(self) -> None:
-        """Every look is a new one."""
+        """Nothing to do: every look is a new one."""
 
     def reserve(self, limit: int) -> list[Found]:
         # A join may repeat a row, and one statement cannot insert it twice.
@@ -91,7 +52,7 @@ class Beside:
         locking = self._locks()
         while True:
             deadline = self._purpose.deadline()
-            tokens = {token_hex(TOKEN // 2) for _ in range(limit)}
+            tokens = self._asked = {token_hex(TOKEN // 2) for _ in range(limit)}
             try:
                 rows = self._ask(tokens, locking=locking)
             except BackendError as error:
@@ -110,6 +71,19 @@ class Beside:
                     return []
                 locking = False
             # Else somebody else was quicker; their reservation is there for the next look to see.
+
+    def undo(self) -> None:
+        for _ in range(LOOKS):
+            rows = steadily(self._granted_to_asked, self._backend.connections.dialect, self._backend)
+            if rows:
+                for row in rows:
+                    self._backend.release(self._backend.verbs.bare(row[0]), row[1])
+                return
+            # The server may be at it still, though nobody listens to it any more.
+            pause(self._backend.connections.dialect, LOOK_AGAIN)
+
+    def _granted_to_asked(self) -> Sequence[Any]:
+        return self._backend.execution(Execute("by_token", {"tokens": list(self._asked)})).rows
 
     def _locks(self) -> bool:
         kind = self._backend.statements.dialect
@@ -134,7 +108,7 @@ class Beside:
             nonlocal sent
             if sent:
                 # A reply was lost, or a deadlock undone: what did arrive carries our tokens.
-                rows = self._backend.execution(Execute("by_token", {"tokens": list(tokens)})).rows
+                rows = self._granted_to_asked()
                 if rows:
                     return rows
             sent = True
@@ -142,7 +116,7 @@ class Beside:
                 return self._one_by_one(statement.rows(self._backend.connections, values), list(tokens))
             return statement.rows(self._backend.connections, values)
 
-        return steadily(work, self._backend)
+        return steadily(work, self._backend.connections.dialect, self._backend)
 
     def _one_by_one(self, names: Sequence[Any], tokens: list[str]) -> list[Any]:
         """MySQL cannot say what an INSERT ... SELECT inserted, so each name is asked for by itself."""

@@ -9,6 +9,10 @@
             yield backend
             backend.close()
 
+A backend for asyncio passes the same tests through an adapter:
+
+            backend = blocking(MyAsyncBackend(...))
+
 The docstrings of `reservable.testing.store.StoreFixtures` say which fixtures there are and which an heir must
 override. Needs nothing but pytest.
 """
@@ -16,10 +20,14 @@ override. Needs nothing but pytest.
 import pytest
 
 pytest.register_assert_rewrite(
-    *(f"{__name__}.{module}" for module in ("store", "granting", "ending", "looking", "racing", "contract"))
+    *(
+        f"{__name__}.{module}"
+        for module in ("store", "granting", "ending", "looking", "racing", "telling", "contract")
+    )
 )
 
+from reservable.testing.colours import blocking  # noqa: E402 - as the next
 from reservable.testing.contract import BackendContract  # noqa: E402 - asserts are rewritten on import
 from reservable.testing.store import every_verb  # noqa: E402
 
-__all__ = ["BackendContract", "every_verb"]
+__all__ = ["BackendContract", "blocking", "every_verb"]

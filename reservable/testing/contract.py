@@ -14,9 +14,10 @@ from reservable.testing.granting import Granting
 from reservable.testing.looking import Looking
 from reservable.testing.racing import Racing
 from reservable.testing.store import MINUTE, NAME, OWNER, every_verb, taken, token
+from reservable.testing.telling import Telling
 
 
-class BackendContract(Granting, Ending, Looking, Racing):
+class BackendContract(Granting, Ending, Looking, Telling, Racing):
     """Whatever a user may rely on, whichever store it is.
 
     The tests use the `Backend` protocol and nothing else, so that a store with another way of being called
@@ -27,7 +28,7 @@ class BackendContract(Granting, Ending, Looking, Racing):
         assert isinstance(backend, Backend)
         assert backend.prefix == ""
         flags = backend.capabilities
-        assert {type(flags.shared), type(flags.durable), type(flags.joinable)} == {bool}
+        assert {type(flags.shared), type(flags.durable), type(flags.joinable), type(flags.tells)} == {bool}
 
     def test_granted_refused_over_and_taken_are_told_apart(self, backend: Backend, second: Backend) -> None:
         mine, theirs = token(), token()

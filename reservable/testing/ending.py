@@ -19,6 +19,7 @@ from reservable.testing.store import (
     SKEW,
     StoreFixtures,
     eventually,
+    extend_each,
     is_free,
     over,
     taken,
@@ -135,6 +136,46 @@ class Ending(StoreFixtures):
             time.sleep(0.02)
         assert not is_free(second)
         assert backend.release(NAME, mine.token) is Released.YES
+
+    def test_extending_many_extends_what_stands_with_its_token_and_nothing_else(
+        self, backend: Backend, second: Backend
+    ) -> None:
+        gone = taken(backend, "videos:1:over", SHORT)
+        over(second, gone.name)
+        released = taken(backend, "videos:1:released")
+        backend.release(released.name, released.token)
+        theirs = taken(second, "videos:1:theirs")
+        bystander = taken(backend, "videos:1:bystander")
+        mine = [taken(backend, f"videos:{n}:mine", timedelta(seconds=30)) for n in range(3)]
+        asked = [(grant.name, grant.token) for grant in (gone, released, *mine)]
+        asked += [(theirs.name, mine[0].token), ("videos:9:never", token()), ("videos:9:mine", mine[1].token)]
+        ends = extend_each(backend, asked, timedelta(hours=1))
+        held = {holder.name: holder for holder in second.list()}
+        assert set(ends) == {grant.name for grant in mine}
+        for grant in mine:
+            assert abs(held[grant.name].until - utc(ends[grant.name])) <= SKEW
+            assert 3599 < held[grant.name].remaining <= 3600.001
+            assert held[grant.name].fence == grant.fence
+        for grant in (theirs, bystander):
+            assert_unchanged(held.pop(grant.name), second.holder(grant.name), grant)
+        assert set(held) == set(ends)
+        for grant in (*mine, theirs, bystander):
+            assert backend.release(grant.name, grant.token) is Released.YES
+
+    def test_extending_many_keeps_each_name_to_its_own_token(self, backend: Backend) -> None:
+        one, other = (taken(backend, f"videos:{n}:k", timedelta(seconds=30)) for n in range(2))
+        swapped = [(one.name, other.token), (other.name, one.token)]
+        assert extend_each(backend, swapped, timedelta(hours=1)) == {}
+        assert all(holder.remaining <= 30 for holder in backend.list())
+
+    def test_extending_more_than_a_batch(self, backend: Backend) -> None:
+        held = {f"videos:{n}:k": token() for n in range(1203)}
+        for name, mine in held.items():
+            taken(backend, name, by=mine)
+        ends = extend_each(backend, [*held.items()], timedelta(hours=1))
+        assert set(ends) == set(held)
+        assert all(holder.remaining > 3500 for holder in backend.list())
+        assert extend_each(backend, [], MINUTE) == {}
 
     def test_an_operator_breaks_anybodys(self, backend: Backend, second: Backend) -> None:
         mine = taken(backend)

@@ -91,6 +91,15 @@ def over(backend: Backend, name: str = NAME) -> None:
     eventually(lambda: backend.holder(name) is None)
 
 
+def extend_each(backend: Backend, held: Sequence[tuple[str, str]], lifetime: timedelta) -> dict[str, int]:
+    """`extend_many` where the store offers it; where it does not, what is done instead: `extend` one by one."""
+    many = getattr(backend, "extend_many", None)
+    if many is not None:
+        return many(held, lifetime)  # type: ignore[no-any-return]
+    ends = {name: backend.extend(name, token, lifetime) for name, token in held}
+    return {name: until for name, until in ends.items() if until is not None}
+
+
 def eventually(condition: Callable[[], T | None], within: float = 5.0, every: float = 0.001) -> T:
     """Ask until the answer is true, and return it."""
     until = time.monotonic() + within
@@ -110,6 +119,7 @@ def every_verb(
         "acquire_first": lambda: backend.acquire_first(names, token(), OWNER, MINUTE),
         "release": lambda: backend.release(name, token()),
         "extend": lambda: backend.extend(name, token(), MINUTE),
+        "extend_many": lambda: extend_each(backend, [(name, token()) for name in names], MINUTE),
         "holder": lambda: backend.holder(name),
         "break_": lambda: backend.break_(name),
         "list": lambda: [*backend.list()],

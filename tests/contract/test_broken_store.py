@@ -15,12 +15,16 @@ import pymysql
 import pytest
 import redis
 from sqlalchemy import make_url
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from reservable.backends.base import Backend
+from reservable.backends.database import AsyncDatabaseBackend
 from reservable.backends.opening import open_backend
+from reservable.backends.redis.connect import async_from_url
 from reservable.errors import BackendError
 from reservable.grants import Released
-from reservable.testing import every_verb
+from reservable.testing import blocking, every_verb
+from reservable.testing.store import extend_each
 from tests.proxy import Proxy
 from tests.server_process import free_port
 from tests.servers import Server, ServerMissing, start_mariadb, start_postgresql, start_redis
@@ -32,15 +36,35 @@ MINUTE = timedelta(minutes=1)
 AT_ONCE = 7
 """Seconds within which a store that fails must have said so."""
 
-KINDS = ["redis", "postgresql", "mariadb"]
+BLOCKING = {"redis": "redis", "postgresql": "postgresql+psycopg", "mariadb": "mariadb+pymysql"}
+ASYNCIO = {
+    "asyncio redis": "redis",
+    "asyncpg": "postgresql+asyncpg",
+    "asyncio psycopg": "postgresql+psycopg",
+    "aiomysql": "mariadb+aiomysql",
+    "asyncmy": "mariadb+asyncmy",
+}
+SCHEMES = BLOCKING | ASYNCIO
+"""The ways to reach a store, and the scheme of each."""
+
+DATABASES = {"redis": "0", "postgresql": "postgres", "mariadb": "test"}
+
+
+def server_of(kind: str) -> str:
+    """The server behind this way."""
+    return SCHEMES[kind].partition("+")[0]
 
 
 def address(kind: str, port: int, password: str = SECRET, query: str = "") -> str:
-    return {
-        "redis": f"redis://worker:{password}@127.0.0.1:{port}/0{query}",
-        "postgresql": f"postgresql+psycopg://worker:{password}@127.0.0.1:{port}/postgres{query}",
-        "mariadb": f"mariadb+pymysql://worker:{password}@127.0.0.1:{port}/test{query}",
-    }[kind]
+    return f"{SCHEMES[kind]}://worker:{password}@127.0.0.1:{port}/{DATABASES[server_of(kind)]}{query}"
+
+
+def opened(kind: str, url: str, **arguments: object) -> Backend:
+    if kind in BLOCKING:
+        return open_backend(url)
+    if server_of(kind) == "redis":
+        return blocking(async_from_url(url))
+    return blocking(AsyncDatabaseBackend(create_async_engine(url, connect_args=arguments)))
 
 
 def started(kind: str) -> Server:
@@ -82,20 +106,20 @@ def servers() -> Iterator[Callable[[str], Server]]:
         one.close()
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=SCHEMES)
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture
 def server(kind: str, servers: Callable[[str], Server]) -> Server:
-    return servers(kind)
+    return servers(server_of(kind))
 
 
 @pytest.fixture
-def connect() -> Iterator[Callable[[str], Backend]]:
+def connect(kind: str) -> Iterator[Callable[..., Backend]]:
     with ExitStack() as stack:
-        yield lambda url: stack.enter_context(closing(open_backend(url)))
+        yield lambda url, **arguments: stack.enter_context(closing(opened(kind, url, **arguments)))
 
 
 @pytest.fixture
@@ -123,6 +147,7 @@ def through(kind: str, proxy: Proxy, backend: Backend, connect: Callable[[str], 
     through.acquire(NAME, mine, "o", MINUTE)
     through.extend(NAME, mine, MINUTE)
     through.release(NAME, mine)
+    through.break_(NAME)
     assert through.holder(NAME) is None
     return through
 
@@ -269,6 +294,17 @@ def test_an_extension_whose_reply_was_lost_is_set(through: Backend, proxy: Proxy
     assert abs(held.until.timestamp() - until / 1e6) < 0.01
 
 
+def test_extensions_whose_reply_was_lost_are_set(through: Backend, proxy: Proxy, backend: Backend) -> None:
+    held = [(f"videos:{n}:k", f"mine-{n}") for n in range(3)]
+    for name, token in held:
+        through.acquire(name, token, "o", MINUTE)
+    proxy.drop_next_reply()
+    ends = extend_each(through, [*held, ("videos:9:k", "mine")], timedelta(hours=1))
+    assert proxy.dropped == 1
+    assert set(ends) == {name for name, _ in held}
+    assert all(3590 < holder.remaining <= 3600 for holder in backend.list())
+
+
 def test_a_break_whose_reply_was_lost_never_breaks_the_next_grant(
     through: Backend, proxy: Proxy, backend: Backend
 ) -> None:
@@ -310,15 +346,22 @@ def test_connections_that_are_cut_while_idle_are_no_trouble(
         assert through.release(NAME, "mine") in (Released.UNKNOWN, Released.YES)
 
 
-TIMEOUTS = {"redis": "?socket_timeout=0.5", "mariadb": "?read_timeout=1&write_timeout=1&connect_timeout=1"}
-"""How a URL bounds the wait for an answer. psycopg has no such setting."""
+TIMEOUTS: dict[str, tuple[str, dict[str, object]]] = {
+    "redis": ("?socket_timeout=0.5", {}),
+    "asyncio redis": ("?socket_timeout=0.5", {}),
+    "mariadb": ("?read_timeout=1&write_timeout=1&connect_timeout=1", {}),
+    "asyncpg": ("", {"command_timeout": 0.5, "timeout": 1}),
+    "asyncmy": ("", {"read_timeout": 1, "connect_timeout": 1}),
+}
+"""How a URL, or an engine's `connect_args`, bounds the wait for an answer. psycopg and aiomysql have no such setting."""
 
 
 @pytest.mark.parametrize("kind", TIMEOUTS)
 def test_a_frozen_server_is_waited_for_no_longer_than_configured(
-    kind: str, server: Server, backend: Backend, connect: Callable[[str], Backend]
+    kind: str, server: Server, backend: Backend, connect: Callable[..., Backend]
 ) -> None:
-    patient = connect(address(kind, server.port, query=TIMEOUTS[kind]))
+    query, arguments = TIMEOUTS[kind]
+    patient = connect(address(kind, server.port, query=query), **arguments)
     patient.acquire(NAME, "mine", "o", timedelta(hours=1))
     server.sigstop()
     try:
@@ -341,14 +384,14 @@ def test_a_server_that_takes_no_writes_is_broken_and_refuses_nobody(
             "ALTER ROLE worker RESET default_transaction_read_only",
         ),
         "mariadb": ("SET GLOBAL read_only = 1", "SET GLOBAL read_only = 0"),
-    }[kind]
-    administer(kind, server, refuse)
+    }[server_of(kind)]
+    administer(server_of(kind), server, refuse)
     try:
         backend.close()  # settings are for connections that are made now
         failure_of(lambda: backend.acquire(NAME, "mine", "o", MINUTE))
         assert backend.holder(NAME) is None
     finally:
-        administer(kind, server, allow)
+        administer(server_of(kind), server, allow)
     backend.close()
     assert backend.acquire(NAME, "mine", "o", MINUTE) is not None
 

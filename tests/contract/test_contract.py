@@ -12,15 +12,22 @@ from typing import Any, ClassVar
 
 import pytest
 import redis
-from sqlalchemy import Engine, create_engine, literal, select
+from sqlalchemy import URL, Engine, create_engine, literal, select
 
 from reservable.backends.base import Backend
-from reservable.backends.database import DatabaseBackend
-from reservable.backends.memory import MemoryBackend
+from reservable.backends.database import AsyncDatabaseBackend, DatabaseBackend
+from reservable.backends.memory import AsyncMemoryBackend, MemoryBackend
 from reservable.backends.opening import open_backend
-from reservable.testing import BackendContract
+from reservable.backends.redis.connect import async_from_url
+from reservable.testing import BackendContract, blocking
 from reservable.testing.store import taken
-from tests.contract.opening import open_sqlite, sqlite_engine
+from tests.contract.opening import (
+    async_engine,
+    open_async_database,
+    open_async_redis,
+    open_sqlite,
+    sqlite_engine,
+)
 from tests.server_process import free_port
 from tests.stores import STORES, Stores
 
@@ -35,6 +42,21 @@ class TestMemory(BackendContract):
     @pytest.fixture
     def with_prefix(self) -> Callable[[str], Backend]:
         return MemoryBackend
+
+
+class TestAsyncMemory(BackendContract):
+    @pytest.fixture
+    def with_prefix(self) -> Iterator[Callable[[str], Backend]]:
+        with ExitStack() as stack:
+
+            def make(prefix: str) -> Backend:
+                return stack.enter_context(closing(blocking(AsyncMemoryBackend(prefix=prefix))))
+
+            yield make
+
+    @pytest.fixture
+    def backend(self, with_prefix: Callable[[str], Backend]) -> Backend:
+        return with_prefix("")
 
 
 class RedisContract(BackendContract):
@@ -80,6 +102,22 @@ class TestRedisWithDecodedResponses(RedisContract):
     decode_responses = True
 
 
+class TestAsyncRedis(TestRedis):
+    @pytest.fixture
+    def with_prefix(self, url: str) -> Iterator[Callable[[str], Backend]]:
+        with ExitStack() as stack:
+            yield lambda prefix: stack.enter_context(closing(blocking(async_from_url(url, prefix))))
+
+    @pytest.fixture
+    def reopen(self, url: str) -> Callable[[], Backend]:
+        return partial(open_async_redis, url)
+
+    @pytest.fixture
+    def unreachable(self) -> Iterator[Backend]:
+        with closing(open_async_redis(f"redis://127.0.0.1:{free_port()}/0")) as backend:
+            yield backend
+
+
 @pytest.fixture(scope="module")
 def databases(stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Engine]]:
     """A database of each kind, for all tests here."""
@@ -104,6 +142,7 @@ class DatabaseContract(BackendContract):
     """A table of its own for every test."""
 
     kind: ClassVar[str]
+    notify: ClassVar[bool] = False
     tables: ClassVar[Iterator[int]] = count()
 
     @pytest.fixture
@@ -121,7 +160,8 @@ class DatabaseContract(BackendContract):
         with ExitStack() as stack:
 
             def make(prefix: str) -> Backend:
-                return stack.enter_context(closing(DatabaseBackend(engine, prefix, table=table)))
+                backend = DatabaseBackend(engine, prefix, table=table, notify=self.notify)
+                return stack.enter_context(closing(backend))
 
             yield make
 
@@ -174,6 +214,11 @@ class TestPostgreSQL(DatabaseContract):
     kind = "postgresql"
 
 
+class TestPostgreSQLThatTells(DatabaseContract):
+    kind = "postgresql"
+    notify = True
+
+
 class TestMariaDB(DatabaseContract):
     kind = "mariadb"
 
@@ -182,3 +227,82 @@ if STORES["mysql"].given:
 
     class TestMySQL(DatabaseContract):
         kind = "mysql"
+
+
+class AsyncDatabaseContract(DatabaseContract):
+    """The same tables through an asyncio driver."""
+
+    driver: ClassVar[str]
+
+    @pytest.fixture
+    def url(self, engine: Engine) -> URL:
+        return engine.url.set(drivername=self.driver)
+
+    @pytest.fixture
+    def with_prefix(self, url: URL, table: str) -> Iterator[Callable[[str], Backend]]:
+        with ExitStack() as stack:
+            text = url.render_as_string(hide_password=False)
+
+            def make(prefix: str) -> Backend:
+                backend = AsyncDatabaseBackend(async_engine(text), prefix, table=table, notify=self.notify)
+                return stack.enter_context(closing(blocking(backend)))
+
+            yield make
+
+    @pytest.fixture
+    def reopen(self, url: URL, table: str) -> Callable[[], Backend]:
+        return partial(open_async_database, url.render_as_string(hide_password=False), table)
+
+    @pytest.fixture
+    def unreachable(self, url: URL, tmp_path: Path) -> Iterator[Backend]:
+        nowhere = (
+            url.set(port=free_port())
+            if url.host
+            else url.set(database=str(tmp_path / "no such folder" / "file.sqlite"))
+        )
+        backend = open_async_database(nowhere.render_as_string(hide_password=False), "reservations")
+        with closing(backend):
+            yield backend
+
+
+class TestAioSQLiteInWalMode(AsyncDatabaseContract):
+    kind = "sqlite in WAL mode"
+    driver = "sqlite+aiosqlite"
+
+
+class TestAioSQLiteWithRollbackJournal(AsyncDatabaseContract):
+    kind = "sqlite with a rollback journal"
+    driver = "sqlite+aiosqlite"
+
+
+class TestAsyncpg(AsyncDatabaseContract):
+    kind = "postgresql"
+    driver = "postgresql+asyncpg"
+
+
+class TestAsyncpgThatTells(AsyncDatabaseContract):
+    kind = "postgresql"
+    driver = "postgresql+asyncpg"
+    notify = True
+
+
+class TestAsyncPsycopg(AsyncDatabaseContract):
+    kind = "postgresql"
+    driver = "postgresql+psycopg"
+
+
+class TestAiomysql(AsyncDatabaseContract):
+    kind = "mariadb"
+    driver = "mariadb+aiomysql"
+
+
+class TestAsyncmy(AsyncDatabaseContract):
+    kind = "mariadb"
+    driver = "mariadb+asyncmy"
+
+
+if STORES["mysql"].given:
+
+    class TestAsyncMySQL(AsyncDatabaseContract):
+        kind = "mysql"
+        driver = "mysql+asyncmy"

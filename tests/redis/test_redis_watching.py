@@ -15,9 +15,10 @@ from redis._parsers import _AsyncRESP3Parser, _RESP3Parser
 
 from reservable.backends.redis import AsyncRedisBackend, RedisBackend
 from reservable.backends.redis.connect import from_url
+from reservable.testing.colours import LoopThread
+from tests.pausing import SLACK, later, took
 from tests.processes import race
-from tests.redis.colours import Blocked, LoopThread
-from tests.redis.waits import SLACK, later, took
+from tests.redis.colours import Blocked
 from tests.servers import Redis
 
 NAME = "videos:1:download"
@@ -50,7 +51,7 @@ def test_a_release_wakes_at_once(
     median = statistics.median(latencies)
     with capsys.disabled():
         print(f"\n  {colour}: {median * 1000:.2f} ms from release to grant (median of {len(latencies)})")
-    assert median < 0.05
+    assert median < 0.5  # who is not woken looks again after seconds
 
 
 def test_a_break_wakes_and_so_does_a_key_deleted_by_hand(

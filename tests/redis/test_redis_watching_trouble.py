@@ -14,8 +14,8 @@ import redis
 
 from reservable.backends.redis import AsyncRedisBackend, RedisBackend
 from reservable.backends.redis.connect import async_from_url
+from tests.pausing import SLACK, later, took
 from tests.proxy import Proxy
-from tests.redis.waits import SLACK, later, took
 from tests.server_process import free_port
 from tests.servers import Redis, start_redis
 from tests.waiting import eventually

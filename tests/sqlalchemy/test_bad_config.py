@@ -32,7 +32,7 @@ def everything(error: BaseException) -> str:
 def test_a_bad_environment_is_a_configuration_error_when_it_is_first_needed(monkeypatch):
     monkeypatch.setattr("reservable.config._settings", None)
     monkeypatch.setenv("RESERVABLE_URL", f"nonsense://u:{SECRET}@h/x")
-    with pytest.raises(ConfigurationError) as refused:
+    with pytest.raises(ConfigurationError, match="RESERVABLE_URL in the environment") as refused:
         reservation("nightly")
     assert SECRET not in everything(refused.value)
 
@@ -69,7 +69,6 @@ def test_bad_options_are_configuration_errors(options):
         f"u:{SECRET}@h",
         f"nonsense://u:{SECRET}@h/x",
         f"oracle://u:{SECRET}@h/x",
-        f"postgresql+asyncpg://u:{SECRET}@h/x",
         f"sqlite://u:{SECRET}@h/x",
         f"mysql+pymysql://u:{SECRET}@h/d?read_timeout=abc",
         "sqlite:///x?timeout=abc",
@@ -86,7 +85,7 @@ def test_bad_options_are_configuration_errors(options):
         b"redis://h",
         ["redis://h"],
         redis.Redis,
-        redis.asyncio.Redis(),
+        redis.asyncio.Redis().pipeline(),
         object(),
         Session(),
     ],
@@ -102,12 +101,6 @@ def test_what_is_no_place_is_a_configuration_error_without_the_password(where):
 def test_a_driver_that_is_missing_is_named():
     with pytest.raises(ConfigurationError, match="oracle"):
         configure("oracle://h/x")
-
-
-def test_an_asyncio_driver_is_refused_by_blocking_code(monkeypatch):
-    monkeypatch.setattr("sqlalchemy.dialects.sqlite.pysqlite.SQLiteDialect_pysqlite.is_async", True)
-    with pytest.raises(ConfigurationError, match="asyncio"):
-        configure("sqlite:///x.sqlite")
 
 
 @pytest.mark.parametrize(
@@ -144,3 +137,20 @@ def test_a_wrong_password_is_not_shown(mariadb_url, redis_url):
     with pytest.raises(BackendError) as broken:
         Video(id=1).reserve("download")
     assert SECRET not in everything(broken.value)
+
+
+@pytest.mark.parametrize("where", ["memory://", "redis://h", "sqlite:///x.sqlite", "mariadb+pymysql://h/d"])
+def test_only_postgresql_can_be_told_to_notify(where):
+    with pytest.raises(ConfigurationError, match="notify=True"):
+        configure(where, notify=True)
+
+
+@pytest.mark.parametrize("options", [{"create": "no"}, {"create": None}, {"notify": 1}])
+def test_what_is_not_true_or_false_is_refused(options):
+    with pytest.raises(ConfigurationError, match="True or False"):
+        configure(None, **options)
+
+
+def test_a_setting_that_the_driver_does_not_know_is_an_error_of_ours():
+    with pytest.raises(BackendError, match="bogus"):
+        list(configure("mariadb+pymysql://localhost/d?bogus=2").list())

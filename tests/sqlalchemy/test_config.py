@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 import redis
-from sqlalchemy import Engine, inspect, make_url
+from sqlalchemy import Engine, create_engine, inspect, make_url
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from reservable import Backend, ConfigurationError, Reservable, configure, reservation
 from reservable.backends.memory import MemoryBackend
+from reservable.sqlalchemy.homes import default_store
 from tests.sqlalchemy.models import Base, Video
 
 Sessions = Callable[..., Session]
@@ -201,3 +202,11 @@ def test_disposing_of_the_engine_closes_our_connections_too(fresh_database, make
         engine.dispose()
         assert pool.checkedin() == 0
         assert video.release("download")
+
+
+def test_notify_is_for_the_databases_that_can(tmp_path, postgresql_url):
+    configure(None, notify=True)
+    for url, tells in ((postgresql_url, True), (f"sqlite:///{tmp_path}/x.sqlite", False)):
+        engine = create_engine(url)
+        assert default_store(engine).blocking.capabilities.tells is tells
+        engine.dispose()

@@ -14,9 +14,9 @@ from sqlalchemy import Select, delete, func, insert, select
 from sqlalchemy.orm import Session, aliased
 
 from reservable import InvalidKey, NotSupported, configure
+from reservable.backends.database.naming import name_in_sql
 from reservable.sqlalchemy.expressions import reserved, unreserved
 from reservable.sqlalchemy.identity import identity_of
-from reservable.sqlalchemy.naming import name_in_sql
 from tests.sqlalchemy.conftest import Place, Places
 from tests.sqlalchemy.models import (
     Account,

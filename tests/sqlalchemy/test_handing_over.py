@@ -126,7 +126,17 @@ def test_another_prefix_is_another_store(handle):
         Reservation.loads(json.dumps(text), handle.backend)
 
 
-SOUND: list[Any] = ["reservable/1", "", "videos:1:download", "abc123", 5, 1, 9_999_999_999_999_999, "host:1"]
+SOUND: list[Any] = [
+    "reservable/1",
+    "",
+    "videos:1:download",
+    "abc123",
+    5,
+    1,
+    9_999_999_999_999_999,
+    "host:1",
+    0,
+]
 
 
 def changed(place: int, value: Any) -> str:
@@ -168,8 +178,10 @@ def changed(place: int, value: Any) -> str:
         changed(6, "1"),
         changed(7, "\ud800"),
         changed(7, None),
+        changed(8, None),
+        changed(8, -1),
     ],
-    ids=range(32),
+    ids=range(34),
 )
 def test_text_that_is_not_ours_is_refused_and_not_repeated(text):
     configure("memory://")

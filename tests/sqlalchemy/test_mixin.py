@@ -49,7 +49,7 @@ def test_everybody_sees_that_a_row_is_reserved_and_nobody_changes_it_by_asking(v
 def test_a_reservation_that_is_over_is_free_everywhere(video, other):
     assert video.reserve("download", 0.4)
     eventually(lambda: not other.is_reserved("download"))
-    assert video.reservation("download").remaining == 0.0
+    eventually(lambda: video.reservation("download").remaining == 0.0)  # SQLite counts in milliseconds
     assert other.reservation("download").holder() is None
     assert other.reserve("download")
 
@@ -57,7 +57,7 @@ def test_a_reservation_that_is_over_is_free_everywhere(video, other):
 def test_the_lifetime_is_not_shorter_than_asked(video, other):
     asked = time.monotonic()
     assert video.reserve("download", 0.4)
-    assert other.reserve("download", wait=5)
+    assert other.reserve("download", wait=20)
     assert time.monotonic() - asked >= 0.4
 
 
@@ -190,5 +190,6 @@ def test_an_unhashable_instance_can_be_reserved(session):
 
 
 def test_only_the_verbs_of_the_contract_are_added_to_the_class():
-    added = {name for name in vars(Reservable) if not name.startswith("__")}
-    assert added == {"reserve", "release", "is_reserved", "reservation", "reserved", "unreserved"}
+    added = {name for name in dir(Reservable) if not name.startswith("__")}
+    verbs = {"reserve", "release", "is_reserved", "reservation"}
+    assert added == verbs | {f"a{verb}" for verb in verbs} | {"reserved", "unreserved"}

@@ -45,7 +45,7 @@ def refused_at_once(work: Callable[[], object]) -> None:
     begun = time.monotonic()
     with pytest.raises(BackendError, match=r"own uncommitted write.*commit or roll back") as refused:
         work()
-    assert time.monotonic() - begun < 1
+    assert time.monotonic() - begun < 4  # and not the five seconds of a busy database
     assert refused.value.__cause__ is not None
 
 
@@ -153,11 +153,11 @@ def test_an_open_cursor_of_the_caller(session, journal):
     begun = time.monotonic()
     if journal == "wal":
         assert video.reserve("download") is True
-        assert time.monotonic() - begun < 1
+        assert time.monotonic() - begun < 4  # and not the five seconds of a busy database
     else:
         with pytest.raises(BackendError, match="locked"):
             video.reserve("download")
-        assert time.monotonic() - begun < 6.5
+        assert time.monotonic() - begun < 15
     assert cursor.fetchone() is not None
     cursor.close()
     session.rollback()

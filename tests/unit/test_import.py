@@ -14,14 +14,34 @@ HEAVY = {"sqlalchemy", "redis", "psycopg", "pymysql", "django", "sqlite3", "asyn
 PROMISED = {
     "Reservable",
     "ReservableQuery",
+    "Queued",
+    "QueueOptions",
+    "Backoff",
+    "Snooze",
+    "Retry",
+    "Cancel",
+    "Status",
+    "Lease",
+    "AsyncLease",
+    "LeaseLost",
+    "NotClaimable",
     "configure",
     "reservation",
     "first_reserved",
     "take_reserved",
     "each_reserved",
     "first_reserved_of",
+    "areservation",
+    "afirst_reserved",
+    "atake_reserved",
+    "aeach_reserved",
+    "afirst_reserved_of",
+    "reserving",
+    "SKIPPED",
     "Backend",
+    "AsyncBackend",
     "Reservation",
+    "AsyncReservation",
     "Holder",
     "ReservableError",
     "InvalidDuration",
@@ -55,8 +75,9 @@ def test_an_error_is_loaded_without_an_orm() -> None:
     assert not loaded_by("from reservable import AlreadyReserved, ReservableError") & HEAVY
 
 
-def test_a_model_needs_no_driver() -> None:
-    assert not loaded_by("from reservable import Reservable") & {"redis", "psycopg", "pymysql", "django"}
+@pytest.mark.parametrize("mixin", ["Reservable", "Queued"])
+def test_a_model_needs_no_driver(mixin: str) -> None:
+    assert not loaded_by(f"from reservable import {mixin}") & {"redis", "psycopg", "pymysql", "django"}
 
 
 def test_every_promised_name_is_public() -> None:
@@ -86,3 +107,22 @@ def test_importing_everything_brings_what_is_listed() -> None:
     names: dict[str, object] = {}
     exec("from reservable import *", names)
     assert set(names) >= set(reservable.__all__)
+
+
+def test_blocking_code_needs_no_greenlet():
+    code = """
+import sys
+sys.modules["greenlet"] = None
+import reservable
+for name in reservable.__all__:
+    getattr(reservable, name)
+from sqlalchemy import create_engine
+assert reservable.configure(create_engine("sqlite:///x.sqlite")).capabilities.durable
+try:
+    reservable.areservation("nightly")
+except reservable.ConfigurationError as error:
+    assert "greenlet" in str(error), error
+else:
+    raise AssertionError("awaits without greenlet")
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)

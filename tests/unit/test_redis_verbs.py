@@ -199,6 +199,25 @@ def test_no_token_in_the_text_of_a_step() -> None:
     assert "TOPSECRET" not in f"{steps[0]!r} {steps[0]}"
 
 
+def test_many_are_extended_by_one_call_for_a_thousand() -> None:
+    perform, steps = answered([1_000_000, *[1] * 999, 0], [2_000_000, 1])
+    held = [(f"videos:{n}:x", f"T{n}") for n in range(1001)]
+    ends = run(RedisVerbs("shop:").extend_many(held, MINUTE), perform)
+    assert [len(step.keys) for step in steps] == [1000, 1]
+    assert (steps[1].keys, steps[1].args) == ((b"shop:videos:1000:x",), (60_000, b"R1 T1000 "))
+    assert ends == {name: 61_000_000 for name, _ in held[:999]} | {"videos:1000:x": 62_000_000}
+
+
+def test_on_a_cluster_many_are_extended_one_by_one_unless_they_share_a_slot() -> None:
+    held = [("a", "T"), ("b", "U"), ("c", "V")]
+    perform, steps = answered(1_000_000, None, LOST, 3_000_000)
+    ends = run(RedisVerbs(cluster=True).extend_many(held, MINUTE), perform)
+    assert ends == {"a": 61_000_000, "c": 63_000_000}
+    assert {step.script.name for step in steps} == {"extend"}
+    perform, steps = answered([5, 1, 1, 0])
+    assert set(run(RedisVerbs("{x}:", cluster=True).extend_many(held, MINUTE), perform)) == {"a", "b"}
+
+
 def test_grant_refuse_extend_release(backend: RedisBackend) -> None:
     grant = backend.acquire("videos:1:x", "T", "Jürgen\n of host", MINUTE)
     assert grant is not None

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlalchemy import Engine
 
-from reservable.backends.base import Capabilities, PlannedBackend
 from reservable.backends.database import creation
 from reservable.backends.database.connections import Connections
 from reservable.backends.database.dialects import kind
-from reservable.backends.database.execution import Execution
-from reservable.backends.database.failures import NoTable, shown
+from reservable.backends.database.failures import NoTable
 from reservable.backends.database.schema import DEFAULT_TABLE, reservations_table
-from reservable.backends.database.statements import Statements
-from reservable.backends.database.verbs import DatabaseVerbs
+from reservable.backends.database.table import TableBackend
 from reservable.errors import BackendError, ConfigurationError
-from reservable.names import check_prefix
-from reservable.plans import Pause
 from reservable.retrying import Contended
 
 OWN_WRITE = (
@@ -29,12 +23,17 @@ OWN_WRITE = (
 )
 
 
-class DatabaseBackend(PlannedBackend[DatabaseVerbs]):
+class DatabaseBackend(TableBackend):
     """A table of reservations in the database of `engine`.
 
     Uses a small pool of its own beside the engine's, in autocommit, with the engine's way to connect. The
     table is created when first needed (`create=False`: a missing one is a `ConfigurationError`).
+    `notify` makes every release tell waiters by PostgreSQL's NOTIFY, and `watch` listen for it.
+    Raises `ConfigurationError` for an engine that has an asyncio driver or whose database nobody else can see, and
+    for `notify` where it cannot be.
     """
+
+    _is_async: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -44,72 +43,60 @@ class DatabaseBackend(PlannedBackend[DatabaseVerbs]):
         table: str = DEFAULT_TABLE,
         schema: str | None = None,
         create: bool = True,
+        notify: bool = False,
     ) -> None:
         kind(engine.dialect)
+        if engine.dialect.is_async is not self._is_async:
+            raise ConfigurationError(
+                f"{engine.dialect.name}+{engine.dialect.driver} is an asyncio driver: give its engine to "
+                "AsyncDatabaseBackend, or an engine with a blocking driver to DatabaseBackend"
+            )
         if is_private_memory(engine):
             raise ConfigurationError(
                 "an in-memory SQLite database is private to its connection, so no other can see reservations in "
                 "it: use a file, or configure('memory://')"
             )
-        check_prefix(prefix)
-        super().__init__(
-            DatabaseVerbs(prefix), prefix=prefix, capabilities=Capabilities(durable=True, joinable=True)
-        )
-        self.table = reservations_table(name=table, schema=schema)
         self.connections = Connections(engine)
-        self.execution = Execution(self.connections, self.table)
-        self._create = create
+        table_ = reservations_table(name=table, schema=schema)
+        super().__init__(self.connections, table_, prefix, notify=notify)
+        self.creates = create
         self._blocked_by_caller: Callable[[], bool] | None = None
+        self._apart: DatabaseBackend | None = None
 
-    @property
-    def is_sqlite(self) -> bool:
-        """Whether writers of this database exclude each other."""
-        return self.connections.dialect.name == "sqlite"
+    def twin(self) -> Any:
+        """The backend on the same table for the other colour, by another driver."""
+        from reservable.backends.database import engines
 
-    @property
-    def statements(self) -> Statements:
-        """The statements for this server."""
-        return self.execution.prepared()
-
-    @property
-    def verbs(self) -> DatabaseVerbs:
-        """The plans, for those who put rows of this table into statements of their own."""
-        return self._verbs
+        return engines.twin(self, create=self.creates)
 
     def beside(self, blocks: Callable[[], bool]) -> DatabaseBackend:
         """The same backend, seen beside a caller's transaction: `blocks` tells whether that one holds SQLite's
         write lock, in which case waiting for it would be waiting for ourselves.
         """
         view = copy.copy(self)
+        view._apart = self.apart
         view._blocked_by_caller = blocks
         return view
 
-    def perform(self, step: Any) -> Any:
-        if isinstance(step, Pause):
-            return time.sleep(step.seconds)
-        return self.attempt(lambda: self.execution(step))
+    @property
+    def apart(self) -> DatabaseBackend:
+        """The backend itself, beside no caller: for threads that must not look at the caller's session."""
+        return self._apart or self
 
     def attempt(self, work: Callable[[], Any]) -> Any:
-        """Do the work, making the table first where it is missing."""
         try:
-            try:
-                return work()
-            except NoTable as error:
-                if not self._create:
-                    raise creation.refuse(self.execution) from error.__cause__
-                creation.create(self.execution)
-                return work()
+            return super().attempt(work)
         except Contended as error:
             if self._blocked_by_caller is not None and self._blocked_by_caller():
-                raise BackendError(OWN_WRITE) from error.failure.__cause__
+                refused = BackendError(OWN_WRITE)
+                refused.nothing_done = True
+                raise refused from error.failure.__cause__
             raise
 
-    def close(self) -> None:
-        self.connections.close()
-
-    def __repr__(self) -> str:
-        place = shown(self.connections.url)
-        return f"<{type(self).__name__} {self.table.fullname} in {place} prefix={self.prefix!r}>"
+    def make_table(self, error: NoTable) -> None:
+        if not self.creates:
+            raise creation.refuse(self.connections.dialect, self.table) from error.__cause__
+        creation.create(self.connections, self.table)
 
 
 def is_private_memory(engine: Engine) -> bool:

@@ -7,152 +7,105 @@ and wait for a second from the same full pool wait for ever.
 
 from __future__ import annotations
 
-import os
+import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from sqlalchemy import Engine, event
-from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.pool import NullPool, Pool, QueuePool
+from sqlalchemy import Engine
+from sqlalchemy.engine import Dialect
+from sqlalchemy.exc import MissingGreenlet
+from sqlalchemy.util import await_only
 
 from reservable.backends.database.dialects import Trouble, trouble
-from reservable.backends.database.failures import driver_error, shown, translated
+from reservable.backends.database.failures import core_errors, driver_errors, shown, translated
+from reservable.backends.database.introductions import Introduction
+from reservable.backends.database.pools import LoopPool, OwnPool, PerProcess
+from reservable.backends.loops import PerLoop
 from reservable.errors import BackendError
-from reservable.retrying import PATIENCE
 
 T = TypeVar("T")
 
-_inherited: list[Any] = []
-"""Pools of a parent process. Kept so that their connections are never closed by the child: both share a socket."""
-
-
-KEPT = 4
-"""Connections that stay in hand between statements: taking one from the pool costs as much as a statement of
-SQLite's. Fewer than the pool has, so that the pool always has one for whoever asks it."""
-
 
 class Connections:
-    """The library's own small pool beside an engine, with the engine's own way to connect."""
+    """The library's own connections beside an engine, made in the engine's own way.
+
+    Of an engine with an asyncio driver they are for blocking code within SQLAlchemy's greenlets, and each event
+    loop has its own.
+    """
 
     def __init__(self, engine: Engine) -> None:
-        self.dialect = engine.dialect
-        self.url = engine.url
-        self._source = engine.pool
-        self._pid = os.getpid()
-        self._engine = self._make()
-        self._kept: list[Any] = []
+        self.dialect = dialect = engine.dialect
+        self.url = url = engine.url
+        self._errors = driver_errors(dialect)
         self.remembered: OrderedDict[Any, Any] = OrderedDict()
         """Statements compiled for this database, by what makes them differ; the latest used last."""
+        source = engine.pool
+        self._pools: PerProcess | PerLoop[LoopPool]
+        if dialect.is_async:
+            introduction = Introduction()
+            self._pools = PerLoop(lambda: LoopPool(source, dialect, url, introduction))
+        else:
+            self._pools = PerProcess(lambda: OwnPool(source, dialect, url))
 
     @property
     def engine(self) -> Engine:
-        """An engine on this pool; after a fork, one on a fresh pool."""
-        if self._pid != os.getpid():
-            _inherited.append((self._engine.pool, self._kept))
-            self._kept = []
-            self._pid = os.getpid()
-            self._engine = self._make()
-        return self._engine
+        """An engine on this pool; after a fork, or in another event loop, one on another pool."""
+        return self._pools.get().engine
 
     def lend(self, work: Callable[[Any], T]) -> T:
         """What the work does with a driver's connection, in autocommit; a broken one is thrown away.
 
         Raises `BackendError`, or a signal where asking again can help.
         """
+        pool = self._pools.get()
         try:
-            connection = self._take()
-        except (SQLAlchemyError, driver_error(self.dialect)) as error:
+            connection = pool.take()
+        except (*core_errors(self.dialect), *self._errors) as error:
             raise BackendError(f"cannot connect to the database {shown(self.url)}") from error
+        except TypeError as error:  # of settings that the driver does not know
+            raise BackendError(f"cannot connect to the database {shown(self.url)}: {error}") from error
         try:
             answer = work(connection)
-        except driver_error(self.dialect) as error:
+        except self._errors as error:
             found = trouble(self.dialect, error, connection.dbapi_connection, None)
             if found is Trouble.LOST:
-                connection.invalidate(error)
-                connection.close()
+                pool.discard(connection, error)
                 self.close()  # the others may be broken, too
             else:
-                self._give_back(connection)
+                pool.give_back(connection)
             raise translated(found, error, self.url) from error
-        except BaseException:
-            connection.invalidate()  # interrupted in the middle of an answer: the next user must not read it
-            connection.close()
+        except BaseException as error:
+            # Interrupted in the middle of an answer: the next one must not read it.
+            pool.discard(connection, error)
             raise
-        self._give_back(connection)
+        pool.give_back(connection)
         return answer
 
-    def _take(self) -> Any:
-        engine = self.engine
-        try:
-            return self._kept.pop()
-        except IndexError:
-            return engine.raw_connection()
+    def apart(self) -> Any:
+        """A driver's connection in autocommit outside the pool, whose taker closes it; raises the driver's errors."""
+        return self._pools.get().apart()
 
-    def _give_back(self, connection: Any) -> None:
-        if len(self._kept) < KEPT and self._keeps:
-            self._kept.append(connection)
-        else:
-            connection.close()
+    def pause(self, seconds: float) -> None:
+        """Do nothing for a while."""
+        pause(self.dialect, seconds)
 
     def close(self) -> None:
         """Close what is idle; connections in use close when they come back."""
-        engine = self.engine  # in a forked child, first let go of what is the parent's
-        kept, self._kept = self._kept, []
-        for connection in kept:
-            connection.close()
-        engine.dispose()
-
-    def _make(self) -> Engine:
-        # recreate() keeps how the user connects (creator, arguments, listeners) and none of the connections.
-        source = self._source.recreate()
-
-        def connect() -> Any:
-            connection = source.connect()
-            connection.detach()
-            driver = connection.dbapi_connection
-            self._prepare(driver)
-            return driver
-
-        if source.dispatch.checkout:
-            # Such a listener may say whose rows a connection sees: then it is asked every time.
-            event.listen(source, "connect", lambda driver, _: self._prepare(driver))
-            self._keeps = False
-            return Engine(source, self.dialect, self.url, hide_parameters=True)
-        pool: Pool
-        # Where the user's pool keeps no connection, or none that is old, neither do we.
-        self._keeps = not isinstance(source, NullPool) and getattr(source, "_recycle", -1) < 0
-        if isinstance(source, NullPool):
-            pool = NullPool(connect, reset_on_return=None, dialect=self.dialect)
-        else:
-            pool = QueuePool(
-                connect,
-                reset_on_return=None,
-                dialect=self.dialect,
-                use_lifo=True,
-                recycle=getattr(source, "_recycle", -1),
-            )
-        return Engine(pool, self.dialect, self.url, hide_parameters=True)  # tokens are parameters
-
-    def _prepare(self, driver: Any) -> None:
-        """Autocommit, and no wait that outlasts our patience."""
-        self.dialect.set_isolation_level(driver, "AUTOCOMMIT")
-        cursor = driver.cursor()
+        pools = self._pools
+        if isinstance(pools, PerProcess):
+            pools.get().dispose()  # in a forked child, of a pool of its own: the other is its parent's
+            return
         try:
-            for statement in self._settings():
-                cursor.execute(statement)
-        finally:
-            cursor.close()
+            await_only(pools.close())
+        except MissingGreenlet:  # nothing can be awaited here, so each loop is told
+            pools.give_up()
 
-    def _settings(self) -> list[str]:
-        if self.dialect.name == "postgresql":
-            return []  # a setting would stay behind in a pooler's connection: see `Statements`
-        if self.dialect.name == "sqlite":
-            return ["PRAGMA busy_timeout = 20"]  # short: longer waits are ours, with random pauses
-        return [
-            f"SET SESSION innodb_lock_wait_timeout = {PATIENCE:.0f}",
-            # A listener of the user's may have stopped this session's clock (SET TIMESTAMP), as replaying tools do.
-            "SET SESSION timestamp = DEFAULT",
-            # An INSERT ... SELECT locks what it reads at REPEATABLE READ.
-            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-        ]
+
+def pause(dialect: Dialect, seconds: float) -> None:
+    """Do nothing for a while; with an asyncio driver, the event loop goes on."""
+    if dialect.is_async:
+        await_only(asyncio.sleep(seconds))
+    else:
+        time.sleep(seconds)  # looked up late, for gevent may have replaced it

@@ -12,6 +12,8 @@ from reservable.errors import NotSupported
 OLDEST = {"postgresql": (9, 5), "mysql": (8, 0, 13), "mariadb": (10, 6), "sqlite": (3, 35)}
 """The oldest versions with every clause in use: upserts, RETURNING, SKIP LOCKED, expressions as defaults."""
 
+LABELS = {"postgresql": "PostgreSQL", "mysql": "MySQL", "mariadb": "MariaDB", "sqlite": "SQLite"}
+
 
 class Trouble(Enum):
     """What a driver's error asks us to do."""
@@ -63,6 +65,11 @@ def check_version(dialect: Dialect) -> None:
         )
 
 
+def server(dialect: Dialect) -> str:
+    """The server by name and version, as "PostgreSQL 15.8", once the dialect has been introduced to it."""
+    return f"{LABELS[kind(dialect)]} {_dotted(_version(dialect))}"
+
+
 def _version(dialect: Dialect) -> tuple[int, ...]:
     if dialect.name == "sqlite":
         return tuple(dialect.dbapi.sqlite_version_info)  # type: ignore[union-attr]
@@ -76,6 +83,9 @@ def _dotted(version: tuple[int, ...]) -> str:
 
 def trouble(dialect: Dialect, error: Any, connection: Any, cursor: Any) -> Trouble:  # noqa: PLR0911
     """What this driver error means, by its code and never by its wording where there is a code."""
+    if isinstance(error, OSError | EOFError):
+        # Of the event loop's: a time-out of asyncpg's, a network that is gone.
+        return Trouble.LOST
     if dialect.name == "sqlite":
         code = getattr(error, "sqlite_errorcode", None)
         if code is not None and code & 0xFF in _SQLITE_CONTENDED:

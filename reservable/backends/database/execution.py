@@ -12,9 +12,9 @@ from typing import Any
 from sqlalchemy import Executable, Table
 from sqlalchemy.engine import Dialect
 
-from reservable.backends.database.connections import Connections
 from reservable.backends.database.dialects import check_version, kind
-from reservable.backends.database.statements import VERBS, Statements
+from reservable.backends.database.lending import Lender
+from reservable.backends.database.statements import READ_AFTER, VERBS, Statements
 from reservable.backends.database.verbs import Answer, Execute
 
 
@@ -40,6 +40,11 @@ class TextStatement:
             bind.value is None and not bind.required and bind.callable is None and bind.key == name
             for bind, name in compiled.bind_names.items()
         )
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is left to SQLAlchemy: no value that its type changes, none that a column brings itself."""
+        return not self._processors and not self._compiled.update_prefetch
 
     def send(self, cursor: Any, values: Mapping[str, Any]) -> None:
         """Execute it on a driver's cursor with these values, by the keys of their bind parameters."""
@@ -69,13 +74,23 @@ class TextStatement:
         finally:
             cursor.close()
 
+    def changed(self, driver: Any, values: Mapping[str, Any]) -> int:
+        """Send it on a driver's connection; how many rows it has changed."""
+        cursor = driver.cursor()
+        try:
+            self.send(cursor, values)
+            return int(cursor.rowcount)
+        finally:
+            cursor.close()
+
 
 class Execution:
-    """Performs `Execute` steps on one table through one pool."""
+    """Performs `Execute` steps on one table on connections that are lent."""
 
-    def __init__(self, connections: Connections, table: Table) -> None:
+    def __init__(self, connections: Lender, table: Table, *, notify: bool = False) -> None:
         self.connections = connections
         self.table = table
+        self._notify = notify
         self.statements: Statements | None = None
         self._texts: dict[str, TextStatement] = {}
 
@@ -85,7 +100,7 @@ class Execution:
             self.connections.lend(lambda _: None)
             dialect = self.connections.dialect
             check_version(dialect)
-            statements = Statements(self.table, kind(dialect))
+            statements = Statements(self.table, kind(dialect), notify=self._notify)
             self._texts = {name: TextStatement(getattr(statements, name), dialect) for name in VERBS}
             self.statements = statements
         return self.statements
@@ -95,14 +110,19 @@ class Execution:
         statements = self.statements or self.prepared()
         return self.connections.lend(lambda driver: self._send(driver, step, statements.dialect))
 
+    def on(self, driver: Any, step: Execute) -> Answer:
+        """The answer to a step on a driver's connection that somebody else has lent; raises the driver's errors."""
+        return self._send(driver, step, self.prepared().dialect)
+
     def _send(self, driver: Any, step: Execute, dialect: str) -> Answer:
         cursor = driver.cursor()
         try:
             self._texts[step.statement].send(cursor, step.values)
             if cursor.description is not None:
                 return Answer(cursor.fetchall(), -1)
-            if step.statement == "acquire" and dialect == "mysql":
-                return Answer(self._texts["standing"].rows(driver, step.values), -1)
+            after = READ_AFTER.get((dialect, step.statement))
+            if after is not None:
+                return Answer(self._texts[after].rows(driver, step.values), -1)
             return Answer((), cursor.rowcount, cursor.lastrowid if step.statement == "extend" else None)
         finally:
             cursor.close()

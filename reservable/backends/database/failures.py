@@ -17,8 +17,10 @@ class NoTable(BackendError):
     """The table of reservations is not there (yet)."""
 
 
-def explained(error: SQLAlchemyError, dialect: Dialect, url: URL) -> Exception:
-    """What to raise for an error that came through SQLAlchemy."""
+def explained(error: Exception, dialect: Dialect, url: URL) -> Exception:
+    """What to raise for an error that came through SQLAlchemy, one of `core_errors`."""
+    if not isinstance(error, SQLAlchemyError):
+        return translated(trouble(dialect, error, None, None), error, url)
     original = getattr(error, "orig", None)
     if original is None:
         return BackendError(f"the database {shown(url)} failed: {error}")
@@ -43,6 +45,16 @@ def shown(url: URL) -> str:
     return url.set(query={}).render_as_string(hide_password=True)
 
 
-def driver_error(dialect: Dialect) -> type[Exception]:
-    """The root of the errors that this dialect's driver raises."""
-    return dialect.dbapi.Error  # type: ignore[union-attr]
+def driver_errors(dialect: Dialect) -> tuple[type[Exception], ...]:
+    """What a failing database raises through this dialect's driver."""
+    return (dialect.dbapi.Error, *_loop_errors(dialect))  # type: ignore[union-attr]
+
+
+def core_errors(dialect: Dialect) -> tuple[type[Exception], ...]:
+    """What a failing database raises through SQLAlchemy's connections."""
+    return (SQLAlchemyError, *_loop_errors(dialect))
+
+
+def _loop_errors(dialect: Dialect) -> tuple[type[Exception], ...]:
+    """What the event loop raises and asyncio drivers let through, asyncpg's `command_timeout` among it."""
+    return (OSError, EOFError) if dialect.is_async else ()

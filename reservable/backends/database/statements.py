@@ -37,10 +37,17 @@ COLUMNS = ("name", "token", "owner", "fence", "since", "until")
 _FREED: dict[str, ColumnElement[Any]] = {"until": literal_column("0"), "token": literal_column("''")}
 
 VERBS = (
-    *("acquire", "standing", "extend", "release", "break_", "holder", "held", "by_token"),
-    *("page", "over", "prune"),
+    *("acquire", "standing", "extend", "extend_many", "extended", "release", "break_", "holder"),
+    *("held", "by_token", "page", "over", "prune"),
 )
 """The statements, by the attributes of `Statements`."""
+
+READ_AFTER = {
+    ("mysql", "acquire"): "standing",
+    ("mysql", "extend_many"): "extended",
+    ("mariadb", "extend_many"): "extended",
+}
+"""What is read after a statement by whose dialect it cannot return its rows; both take the same values."""
 
 PAGE = 500
 """Rows that `list` and `prune` look at in one statement."""
@@ -57,12 +64,14 @@ def _number(name: str) -> Any:
 class Statements:
     """Every statement of one table in one dialect, as SQLAlchemy Core with bind parameters.
 
-    `name`, `token` and `owner` are text, `lifetime` is microseconds.
+    `name`, `token` and `owner` are text, `lifetime` is microseconds. With `notify`, what ends a reservation also
+    tells PostgreSQL's `channel`.
     """
 
-    def __init__(self, table: Table, dialect: str) -> None:
+    def __init__(self, table: Table, dialect: str, *, notify: bool = False) -> None:
         self.table = table
         self.dialect = dialect
+        self._notify = notify
         t = table.c
         live = t.until > clock()
         named = (t.name == _text("name")) & self._patient()
@@ -70,7 +79,7 @@ class Statements:
         self.acquire = self._acquire()
         self.extend = self._extend(mine)
         self.release = self._release(mine)
-        self.break_ = update(table).where(named, live).values(_FREED)
+        self.break_ = self._freed(named & live)
         self.standing = select(*(t[c] for c in COLUMNS)).where(t.name == _text("name"))
         held = select(t.name, t.owner, t.fence, t.since, t.until, clock().label("now")).where(live)
         self.holder = held.where(t.name == _text("name"))
@@ -78,9 +87,14 @@ class Statements:
         self.page = self.page.order_by(t.name).limit(PAGE)
         # A fence that lies ahead of the clock must not be forgotten, or the next one would be smaller.
         over = (t.until <= clock()) & (t.fence < clock())
-        ours = (t.name > _text("after")) & (t.name >= _text("low")) & (t.name < _text("high"))
-        self.over = select(t.name).where(ours, over).order_by(t.name).limit(PAGE)
+        span = (t.name > _text("after")) & (t.name >= _text("low")) & (t.name < _text("high"))
+        self.over = select(t.name).where(span, over).order_by(t.name).limit(PAGE)
         names = bindparam("names", expanding=True, type_=String())
+        # Pairs as one text, which every dialect can look up in a list: no name has a space.
+        pairs = bindparam("pairs", expanding=True, type_=String())
+        ours = t.name.in_(names) & (t.name + literal_column("' '", String()) + t.token).in_(pairs) & live
+        self.extended = select(t.name, t.until).where(ours)
+        self.extend_many = self._extend_many(ours & self._patient())
         self.prune = delete(table).where(t.name.in_(names), over)
         tokens = bindparam("tokens", expanding=True, type_=String())
         self.by_token = select(*(t[c] for c in COLUMNS)).where(t.token.in_(tokens), live)
@@ -163,7 +177,19 @@ class Statements:
             return update(self.table).where(mine).values(until=func.last_insert_id(until))
         return update(self.table).where(mine).values(until=until).returning(self.table.c.until)
 
+    def _extend_many(self, ours: ColumnElement[bool]) -> Executable:
+        statement = update(self.table).where(ours).values(until=clock() + _number("lifetime"))
+        if (self.dialect, "extend_many") in READ_AFTER:
+            return statement
+        return statement.returning(self.table.c.name, self.table.c.until)
+
     def _release(self, mine: ColumnElement[bool]) -> Executable:
         # Losing a release in a crash only means that its lifetime runs out, so it does not wait for the disk.
-        mine &= self._with_setting("synchronous_commit", "off")
-        return update(self.table).where(mine).values(_FREED)
+        return self._freed(mine & self._with_setting("synchronous_commit", "off"))
+
+    def _freed(self, rows: ColumnElement[bool]) -> Executable:
+        freed = update(self.table).where(rows).values(_FREED)
+        if not self._notify:
+            return freed
+        # Computed for rows that were updated, and sent when they are committed: no waiter hears of it too soon.
+        return freed.returning(func.pg_notify(_text("channel"), literal_column("''")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -31,6 +31,11 @@ class Answer:
     count: int
     last: int | None = None
 
+    @property
+    def changed(self) -> int:
+        """How many rows were changed, also by a statement that returns them."""
+        return max(self.count, len(self.rows))
+
 
 class DatabaseVerbs(Verbs):
     """The contract of `Backend`, in terms of `Execute` steps."""
@@ -38,13 +43,15 @@ class DatabaseVerbs(Verbs):
     BATCH = 1000
     """Names that one statement is asked about."""
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, channel: Callable[[str], str] | None = None) -> None:
         self.prefix = prefix
+        self._channel = channel
+        """The channel on which waiters for a stored name are told, where they are."""
 
     def acquire(self, name: str, token: str, owner: str, lifetime: timedelta) -> Plan[Grant | None]:
         full = self.prefix + name
         values = {"name": full, "token": token, "owner": kept(owner), "lifetime": lifetime // MICROSECOND}
-        undo = Execute("release", {"name": full, "token": token})
+        undo = self._ending("release", full, token=token)
         answer, _ = yield from asking(Execute("acquire", values), undo)
         return self.granted(answer.rows, {token})
 
@@ -79,8 +86,8 @@ class DatabaseVerbs(Verbs):
 
     def release(self, name: str, token: str) -> Plan[Released]:
         full = self.prefix + name
-        answer, again = yield from asking(Execute("release", {"name": full, "token": token}))
-        if answer.count:
+        answer, again = yield from asking(self._ending("release", full, token=token))
+        if answer.changed:
             return Released.YES
         if again:  # the request whose reply was lost may be the one that released
             return Released.UNKNOWN
@@ -94,6 +101,19 @@ class DatabaseVerbs(Verbs):
             return int(answer.rows[0][0])
         return answer.last if answer.count else None
 
+    def extend_many(self, held: Sequence[tuple[str, str]], lifetime: timedelta) -> Plan[dict[str, int]]:
+        ends: dict[str, int] = {}
+        # In the order of the names, as everybody who locks several rows.
+        rest = sorted((self.prefix + name, token) for name, token in held)
+        for start in range(0, len(rest), self.BATCH):
+            batch = rest[start : start + self.BATCH]
+            names = [name for name, _ in batch]
+            pairs = [f"{name} {token}" for name, token in batch]
+            values = {"names": names, "pairs": pairs, "lifetime": lifetime // MICROSECOND}
+            answer, _ = yield from asking(Execute("extend_many", values))
+            ends.update((self.bare(name), int(until)) for name, until in answer.rows)
+        return ends
+
     def holder(self, name: str) -> Plan[Holder | None]:
         answer, _ = yield from asking(Execute("holder", {"name": self.prefix + name}))
         return self._holder(answer.rows[0]) if answer.rows else None
@@ -104,8 +124,15 @@ class DatabaseVerbs(Verbs):
 
     def break_(self, name: str) -> Plan[bool]:
         # Asked twice, it might break the grant of whoever came after.
-        answer, _ = yield from asking(Execute("break_", {"name": self.prefix + name}), repeatable=False)
-        return bool(answer.count)
+        answer, _ = yield from asking(self._ending("break_", self.prefix + name), repeatable=False)
+        return bool(answer.changed)
+
+    def _ending(self, statement: str, full: str, **values: str) -> Execute:
+        """The step that ends the reservation of the stored name, and tells of it."""
+        values["name"] = full
+        if self._channel is not None:
+            values["channel"] = self._channel(full)
+        return Execute(statement, values)
 
     def page(self, pattern: str, after: Any) -> Plan[tuple[Sequence[Holder], Any]]:
         answer, _ = yield from asking(Execute("page", self._span(after, fixed_start(pattern))))
@@ -134,10 +161,8 @@ class DatabaseVerbs(Verbs):
 
 def kept(owner: str) -> str:
     """As much of the owner's label as every database can keep: it is for people, and nothing depends on it."""
-    if (
-        len(owner) <= OWNER_LENGTH and owner.isprintable()
-    ):  # neither NUL nor lone surrogates, and seen quickly
-        return owner
+    if len(owner) <= OWNER_LENGTH and owner.isprintable():
+        return owner  # neither NUL nor lone surrogates, and seen quickly
     return owner[:OWNER_LENGTH].replace("\0", "?").encode("utf-8", "replace").decode("utf-8")
 
 

@@ -8,18 +8,18 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from reservable.backends.loops import PerLoop, bury
 from reservable.backends.redis.cluster import (
     RAW,
     Send,
     calling,
     explained,
+    introducing,
     looking,
-    remembering,
     scanning,
 )
 from reservable.backends.redis.commands import LOST, TROUBLE
 from reservable.backends.redis.failures import broken
-from reservable.backends.redis.loops import PerLoop, bury
 from reservable.backends.redis.steps import Call, Look, Scan
 from reservable.plans import Plan, arun
 
@@ -44,8 +44,8 @@ class AsyncClusterWire:
     async def look(self, step: Look) -> list[bytes | None]:
         return await self._guarded(looking, step)  # type: ignore[no-any-return]
 
-    async def memory(self) -> dict[str, str]:
-        return await self._guarded(remembering, None)  # type: ignore[no-any-return]
+    async def info(self) -> dict[str, str]:
+        return await self._guarded(introducing, None)  # type: ignore[no-any-return]
 
     def listener(self, key: bytes) -> Any:
         node = self._loops.get().client.get_node_from_key(key)

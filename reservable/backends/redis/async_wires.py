@@ -12,10 +12,11 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import MaxConnectionsError, NoScriptError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from reservable.backends.loops import PerLoop, bury
 from reservable.backends.redis.commands import (
     ANSWERS,
+    INFO,
     LOST,
-    MEMORY,
     TROUBLE,
     Command,
     by_digest,
@@ -27,7 +28,6 @@ from reservable.backends.redis.commands import (
     told,
 )
 from reservable.backends.redis.failures import broken
-from reservable.backends.redis.loops import PerLoop, bury
 from reservable.backends.redis.pools import AWAITED, listening
 from reservable.backends.redis.steps import Call, Look, Scan
 
@@ -47,7 +47,7 @@ class AsyncWire(Protocol):
 
     async def look(self, step: Look) -> list[bytes | None]: ...
 
-    async def memory(self) -> dict[str, str]: ...
+    async def info(self) -> dict[str, str]: ...
 
     def listener(self, key: bytes) -> Any:
         """An unconnected connection to the server that has the key, on which it may speak first."""
@@ -77,8 +77,8 @@ class AsyncPoolWire:
     async def look(self, step: Look) -> list[bytes | None]:
         return await self._ask(look(step))  # type: ignore[no-any-return]
 
-    async def memory(self) -> dict[str, str]:
-        return told(await self._ask(MEMORY))
+    async def info(self) -> dict[str, str]:
+        return told(await self._ask(INFO))
 
     def listener(self, key: bytes) -> Any:  # noqa: ARG002 - one server has all keys
         return listening(self._loops.get().pool)

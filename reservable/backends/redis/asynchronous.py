@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from asyncio import CancelledError, current_task, sleep
+from asyncio import sleep
 from typing import Any
 
 from reservable.backends.asynchronous import AsyncPlannedBackend
 from reservable.backends.redis.async_wires import AsyncWire
-from reservable.backends.redis.backend import CAPABILITIES
+from reservable.backends.redis.backend import CAPABILITIES, RedisBackend
 from reservable.backends.redis.clients import Place, async_wire_at, async_wire_of, beside
 from reservable.backends.redis.commands import evicting
 from reservable.backends.redis.pools import BLOCKING, Nodes
 from reservable.backends.redis.steps import Call, Look, Scan
 from reservable.backends.redis.verbs import RedisVerbs
-from reservable.backends.redis.watches import AsyncWatch
-from reservable.backends.redis.watching import Source
+from reservable.backends.redis.watches import Source
+from reservable.backends.watching import AsyncWatch
 from reservable.names import check_prefix
 from reservable.plans import Pause
 
@@ -56,16 +56,6 @@ class AsyncRedisBackend(AsyncPlannedBackend[RedisVerbs]):
         """Where the reservations live, for a backend of the other colour."""
         return self._wire.place
 
-    async def perform(self, step: Any) -> Any:
-        task = current_task()
-        before = task.cancelling() if task is not None else 0
-        try:
-            return await self._perform(step)
-        finally:
-            # `asyncio.wait_for`, which the driver writes with, loses a cancellation at times (before Python 3.12).
-            if task is not None and task.cancelling() > before:
-                raise CancelledError
-
     async def _perform(self, step: Any) -> Any:
         kind = type(step)
         if kind is Call:
@@ -78,19 +68,23 @@ class AsyncRedisBackend(AsyncPlannedBackend[RedisVerbs]):
             return await self._wire.look(step)
         raise TypeError(f"not a step of Redis: {kind.__qualname__}")
 
+    def twin(self) -> RedisBackend:
+        """The backend on the same store for blocking code."""
+        return RedisBackend.beside(self)
+
     def watch(self, name: str) -> AsyncWatch:
         """Wait for the name: `async with backend.watch(name) as watch: await watch.pause(seconds)`.
 
         A pause ends when the name was released or taken over, and after `seconds` at most.
         """
-        return AsyncWatch(self._listeners, self._verbs.key(name))
+        return self._listeners.async_watch(self._verbs.key(name))
 
     async def eviction_policy(self) -> str | None:
         """The policy by which this server may evict reservations when its memory is full, None when it never does.
 
         Raises `BackendError` also where the server will not tell.
         """
-        return evicting(await self._wire.memory())
+        return evicting(await self._wire.info())
 
     async def close(self) -> None:
         """Close the connections of this event loop now, and those of other loops as soon as they come to it."""

@@ -7,17 +7,17 @@ from typing import Any
 
 from reservable.backends.base import Capabilities, PlannedBackend
 from reservable.backends.redis.clients import Place, beside, wire_at, wire_of
-from reservable.backends.redis.commands import evicting
+from reservable.backends.redis.commands import evicting, version
 from reservable.backends.redis.pools import AWAITED, Nodes
 from reservable.backends.redis.steps import Call, Look, Scan
 from reservable.backends.redis.verbs import RedisVerbs
-from reservable.backends.redis.watches import Watch
-from reservable.backends.redis.watching import Source
+from reservable.backends.redis.watches import Source
 from reservable.backends.redis.wires import Wire
+from reservable.backends.watching import Watch
 from reservable.names import check_prefix
 from reservable.plans import Pause
 
-CAPABILITIES = Capabilities(shared=True, durable=False, joinable=False)
+CAPABILITIES = Capabilities(shared=True, durable=False, joinable=False, tells=True)
 
 
 class RedisBackend(PlannedBackend[RedisVerbs]):
@@ -65,6 +65,12 @@ class RedisBackend(PlannedBackend[RedisVerbs]):
         """Where the reservations live, for a backend of the other colour."""
         return self._wire.place
 
+    def twin(self) -> Any:
+        """The backend on the same store for asyncio."""
+        from reservable.backends.redis.asynchronous import AsyncRedisBackend
+
+        return AsyncRedisBackend.beside(self)
+
     def perform(self, step: Any) -> Any:
         kind = type(step)
         if kind is Call:
@@ -82,14 +88,18 @@ class RedisBackend(PlannedBackend[RedisVerbs]):
 
         A pause ends when the name was released or taken over, and after `seconds` at most.
         """
-        return Watch(self._listeners, self._verbs.key(name))
+        return self._listeners.watch(self._verbs.key(name))
 
     def eviction_policy(self) -> str | None:
         """The policy by which this server may evict reservations when its memory is full, None when it never does.
 
         Raises `BackendError` also where the server will not tell.
         """
-        return evicting(self._wire.memory())
+        return evicting(self._wire.info())
+
+    def server_version(self) -> str:
+        """The server and its version, as "Redis 7.0.15". Raises `BackendError` also where the server will not tell."""
+        return version(self._wire.info())
 
     def close(self) -> None:
         """Close the connections that were opened here; the given client stays open."""

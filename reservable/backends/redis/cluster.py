@@ -14,8 +14,8 @@ from redis.exceptions import MaxConnectionsError, NoScriptError
 
 from reservable.backends.redis.commands import (
     ANSWERS,
+    INFO,
     LOST,
-    MEMORY,
     TROUBLE,
     Command,
     by_digest,
@@ -81,9 +81,9 @@ def looking(client: Any, step: Look) -> Plan[list[bytes | None]]:
     return values
 
 
-def remembering(client: Any, _: None) -> Plan[dict[str, str]]:
-    """What one node says of its memory."""
-    told = yield Send(client.get_primaries()[0], MEMORY)
+def introducing(client: Any, _: None) -> Plan[dict[str, str]]:
+    """What one node says of itself."""
+    told = yield Send(client.get_primaries()[0], INFO)
     return {key: str(value) for key, value in told.items()}
 
 
@@ -118,8 +118,8 @@ class ClusterWire:
     def look(self, step: Look) -> list[bytes | None]:
         return self._guarded(looking, step)  # type: ignore[no-any-return]
 
-    def memory(self) -> dict[str, str]:
-        return self._guarded(remembering, None)  # type: ignore[no-any-return]
+    def info(self) -> dict[str, str]:
+        return self._guarded(introducing, None)  # type: ignore[no-any-return]
 
     def listener(self, key: bytes) -> Any:
         return listening(self._client().get_node_from_key(key).redis_connection.connection_pool)

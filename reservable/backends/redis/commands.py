@@ -59,7 +59,7 @@ def look(step: Look) -> Command:
     return ("MGET", *step.keys)
 
 
-MEMORY: Command = ("INFO", b"memory")
+INFO: Command = ("INFO",)
 
 
 def told(answer: bytes) -> dict[str, str]:
@@ -68,10 +68,16 @@ def told(answer: bytes) -> dict[str, str]:
     return dict(line.split(":", 1) for line in lines if ":" in line)
 
 
-def evicting(memory: dict[str, str]) -> str | None:
+def evicting(info: dict[str, str]) -> str | None:
     """The policy by which a server evicts when its memory is full, None when it never does."""
-    policy = memory.get("maxmemory_policy", "noeviction")
-    return None if policy == "noeviction" or memory.get("maxmemory") == "0" else policy
+    policy = info.get("maxmemory_policy", "noeviction")
+    return None if policy == "noeviction" or info.get("maxmemory") == "0" else policy
+
+
+def version(info: dict[str, str]) -> str:
+    """The server by name and version, as "Redis 7.0.15"; its descendants have both versions."""
+    name = info.get("server_name", "redis")
+    return f"{name.title()} {info.get(f'{name}_version', info.get('redis_version', '?'))}"
 
 
 def judged(error: Exception, secrets: Collection[str]) -> tuple[Exception, bool]:

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import redis.asyncio
 from redis import ConnectionPool, Redis
 from redis.connection import Connection, SSLConnection, parse_url
 from redis.exceptions import RedisError
@@ -69,6 +70,13 @@ def from_url(url: str, prefix: str = "") -> RedisBackend:
     raise ConfigurationError(
         f"the {scheme}:// URL cannot be read: its form is {form}, with / @ : # ? and % in user or password percent-encoded"
     )
+
+
+def over_client(client: Any, prefix: str) -> RedisBackend | AsyncRedisBackend:
+    """The backend in the colour of the client; `ConfigurationError` for a client of another kind."""
+    if isinstance(client, redis.asyncio.Redis | redis.asyncio.RedisCluster):
+        return AsyncRedisBackend(client, prefix)
+    return RedisBackend(client, prefix)
 
 
 def async_from_url(url: str, prefix: str = "") -> AsyncRedisBackend:

@@ -23,10 +23,14 @@ ACQUIRE = Script.load("acquire")
 ACQUIRE_FIRST = Script.load("acquire_first")
 RELEASE = Script.load("release")
 EXTEND = Script.load("extend")
+EXTEND_MANY = Script.load("extend_many")
 HOLDER = Script.load("holder")
 BREAK = Script.load("break")
 
 MILLISECOND = timedelta(milliseconds=1)
+
+BATCH = 1000
+"""Reservations that one call extends: a script keeps everybody else waiting."""
 
 
 def milliseconds(lifetime: timedelta) -> int:
@@ -50,7 +54,7 @@ class RedisVerbs(Verbs):
     """The verbs of Redis; `cluster` where keys of different slots cannot go into one script call.
 
     On a cluster, `acquire_first` reads all keys first and then tries those that looked free, one by one, and
-    `list` asks key by key; a prefix with a hash tag, "{app}:", keeps both at one call.
+    `list` and `extend_many` ask key by key; a prefix with a hash tag, "{app}:", keeps each at one call.
     """
 
     def __init__(self, prefix: str = "", *, cluster: bool = False) -> None:
@@ -116,6 +120,27 @@ class RedisVerbs(Verbs):
         left = milliseconds(lifetime)
         now, _ = yield from asking(Call(EXTEND, (self.key(name),), (mark(token), left)))
         return None if now is None else now + left * 1000
+
+    def extend_many(self, held: Sequence[tuple[str, str]], lifetime: timedelta) -> Plan[dict[str, int]]:
+        if not self._one_slot:
+            return (yield from self._extend_each(held, lifetime))
+        left, ends = milliseconds(lifetime), {}
+        for start in range(0, len(held), BATCH):
+            batch = held[start : start + BATCH]
+            keys = self._keys([name for name, _ in batch])
+            call = Call(EXTEND_MANY, keys, (left, *(mark(token) for _, token in batch)))
+            (now, *extended), _ = yield from asking(call)
+            done = zip(batch, extended, strict=True)
+            ends.update({name: now + left * 1000 for (name, _), stands in done if stands})
+        return ends
+
+    def _extend_each(self, held: Sequence[tuple[str, str]], lifetime: timedelta) -> Plan[dict[str, int]]:
+        ends: dict[str, int] = {}
+        for name, token in held:
+            until: int | None = yield from self.extend(name, token, lifetime)
+            if until is not None:
+                ends[name] = until
+        return ends
 
     def holder(self, name: str) -> Plan[Holder | None]:
         found: list[Holder] = yield from self._holders((self.key(name),))

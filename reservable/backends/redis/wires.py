@@ -19,8 +19,8 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from reservable.backends.redis.commands import (
     ANSWERS,
+    INFO,
     LOST,
-    MEMORY,
     TROUBLE,
     Command,
     by_digest,
@@ -53,8 +53,8 @@ class Wire(Protocol):
 
     def look(self, step: Look) -> list[bytes | None]: ...
 
-    def memory(self) -> dict[str, str]:
-        """What INFO says of the server's memory."""
+    def info(self) -> dict[str, str]:
+        """What the server says of itself, by name."""
         ...
 
     def listener(self, key: bytes) -> Any:
@@ -99,8 +99,8 @@ class PoolWire:
     def look(self, step: Look) -> list[bytes | None]:
         return self._ask(look(step))  # type: ignore[no-any-return]
 
-    def memory(self) -> dict[str, str]:
-        return told(self._ask(MEMORY))
+    def info(self) -> dict[str, str]:
+        return told(self._ask(INFO))
 
     def listener(self, key: bytes) -> Any:  # noqa: ARG002 - one server has all keys
         return listening(self._pool)

@@ -7,15 +7,13 @@ import gc
 import os
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import closing
 from datetime import timedelta
 
 import pytest
-import redis
 
-from reservable.backends.redis import AsyncRedisBackend
-from reservable.backends.redis.connect import async_from_url
+from reservable.backends.asynchronous import AsyncBackend
 from reservable.grants import Released
+from tests.asynchronous.conftest import Place
 from tests.waiting import eventually
 
 MINUTE = timedelta(minutes=1)
@@ -28,31 +26,20 @@ def nothing_is_left_to_complain() -> Iterator[None]:
     gc.collect()
 
 
-@pytest.fixture
-def backend(url: str) -> AsyncRedisBackend:
-    return async_from_url(url + "?client_name=loops")
-
-
-def connections(client: redis.Redis) -> int:
-    return sum(one["name"] == "loops" for one in client.client_list())
-
-
-async def use(backend: AsyncRedisBackend, name: str = "n", turns: int = 3) -> None:
+async def use(backend: AsyncBackend, name: str = "n", turns: int = 3) -> None:
     for turn in range(turns):
         assert await backend.acquire(name, str(turn), "o", MINUTE)
         assert await backend.release(name, str(turn)) is Released.YES
 
 
-def test_each_run_has_its_own_connections_and_closes_them(
-    backend: AsyncRedisBackend, client: redis.Redis
-) -> None:
+def test_each_run_has_its_own_connections_and_closes_them(backend: AsyncBackend, place: Place) -> None:
     for _ in range(3):
         asyncio.run(use(backend))
-        eventually(lambda: connections(client) == 0)
+        eventually(lambda: place.connections() == 0)
 
 
 def test_a_new_loop_for_every_call_as_bridges_from_blocking_code_make_it(
-    backend: AsyncRedisBackend, client: redis.Redis
+    backend: AsyncBackend, place: Place
 ) -> None:
     async def view() -> None:
         await use(backend)
@@ -63,22 +50,24 @@ def test_a_new_loop_for_every_call_as_bridges_from_blocking_code_make_it(
         await use(backend)
 
     asyncio.run(view())
-    eventually(lambda: connections(client) == 0)
+    eventually(lambda: place.connections() == 0)
 
 
 def test_a_loop_that_is_closed_without_a_word_is_noticed_by_the_next(
-    backend: AsyncRedisBackend, client: redis.Redis
+    backend: AsyncBackend, place: Place
 ) -> None:
     for _ in range(5):
         loop = asyncio.new_event_loop()
         loop.run_until_complete(use(backend))
         loop.close()
-        assert connections(client) == 1
+        eventually(
+            lambda: 1 <= place.connections() <= 2
+        )  # the first one makes the table beside its first verb
     asyncio.run(backend.close())
-    eventually(lambda: connections(client) == 0)
+    eventually(lambda: place.connections() == 0)
 
 
-def test_loops_in_threads(backend: AsyncRedisBackend) -> None:
+def test_loops_in_threads(backend: AsyncBackend) -> None:
     failed: list[BaseException] = []
 
     def work(number: int) -> None:
@@ -96,44 +85,41 @@ def test_loops_in_threads(backend: AsyncRedisBackend) -> None:
     assert failed == []
 
 
-def test_tasks_of_one_loop_share_connections(backend: AsyncRedisBackend, client: redis.Redis) -> None:
+def test_tasks_of_one_loop_share_connections(backend: AsyncBackend, place: Place) -> None:
     async def many() -> None:
-        await asyncio.gather(*(use(backend, f"n{i}") for i in range(20)))
-        opened = connections(client)
-        await asyncio.gather(*(use(backend, f"n{i}") for i in range(20)))
-        assert connections(client) == opened <= 20
+        for _ in range(5):  # a hundred uses, of which twenty are under way at once
+            await asyncio.gather(*(use(backend, f"n{i}") for i in range(20)))
+        assert place.connections() <= 20
         await backend.close()
-        eventually(lambda: connections(client) == 0)
+        eventually(lambda: place.connections() == 0)
         await use(backend)
 
     asyncio.run(many())
 
 
 @pytest.mark.parametrize("running", [True, False])
-def test_a_backend_that_is_dropped_takes_its_connections_along(
-    url: str, client: redis.Redis, running: bool
-) -> None:
+def test_a_backend_that_is_dropped_takes_its_connections_along(place: Place, running: bool) -> None:
     async def make_and_drop() -> None:
-        backend = async_from_url(url + "?client_name=loops")
+        backend = place.make()
         await use(backend)
         if running:
             del backend
             gc.collect()
-            await asyncio.to_thread(eventually, lambda: connections(client) == 0)
+            await asyncio.to_thread(eventually, lambda: place.connections() == 0)
         else:
             kept.append(backend)
 
-    kept: list[AsyncRedisBackend] = []
+    kept: list[AsyncBackend] = []
     loop = asyncio.new_event_loop()
     loop.run_until_complete(asyncio.wait_for(make_and_drop(), 5))
     kept.clear()
     gc.collect()
-    eventually(lambda: connections(client) == 0)
+    eventually(lambda: place.connections() == 0)
     loop.close()
 
 
 def test_closing_closes_the_connections_of_loops_in_other_threads(
-    backend: AsyncRedisBackend, client: redis.Redis
+    backend: AsyncBackend, place: Place
 ) -> None:
     used, go_on = threading.Event(), threading.Event()
 
@@ -147,15 +133,13 @@ def test_closing_closes_the_connections_of_loops_in_other_threads(
     thread.start()
     used.wait()
     asyncio.run(backend.close())
-    eventually(lambda: connections(client) == 0)
+    eventually(lambda: place.connections() == 0)
     go_on.set()
     thread.join()
-    eventually(lambda: connections(client) == 0)
+    eventually(lambda: place.connections() == 0)
 
 
-def test_a_release_in_a_generator_that_the_ending_loop_closes(
-    backend: AsyncRedisBackend, client: redis.Redis
-) -> None:
+def test_a_release_in_a_generator_that_the_ending_loop_closes(backend: AsyncBackend, place: Place) -> None:
     answers = []
 
     async def held() -> AsyncIterator[None]:
@@ -174,11 +158,11 @@ def test_a_release_in_a_generator_that_the_ending_loop_closes(
     asyncio.run(leave_in_the_middle())
     assert answers == [Released.YES]
     asyncio.run(backend.close())
-    eventually(lambda: connections(client) == 0)
+    eventually(lambda: place.connections() == 0)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_leaves_the_connections_of_its_parent_alone(backend: AsyncRedisBackend) -> None:
+def test_a_forked_child_leaves_the_connections_of_its_parent_alone(backend: AsyncBackend) -> None:
     async def parent() -> int:
         await use(backend)
         child = os.fork()
@@ -197,16 +181,3 @@ def test_a_forked_child_leaves_the_connections_of_its_parent_alone(backend: Asyn
         return await asyncio.to_thread(lambda: os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
     assert asyncio.run(parent()) == 0
-
-
-def test_a_server_that_hung_up_is_not_asked_on_that_connection(
-    url: str, client: redis.Redis, backend: AsyncRedisBackend
-) -> None:
-    loop = asyncio.new_event_loop()
-    with closing(loop):
-        loop.run_until_complete(use(backend))
-        assert loop.run_until_complete(backend.acquire("n", "T", "o", MINUTE))
-        client.client_kill_filter(_id=next(c["id"] for c in client.client_list() if c["name"] == "loops"))
-        # The loop stood still: it has not been told. A lost reply would make this UNKNOWN.
-        assert loop.run_until_complete(backend.release("n", "T")) is Released.YES
-        loop.run_until_complete(backend.close())

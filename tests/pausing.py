@@ -1,4 +1,4 @@
-"""How the tests of watching measure time."""
+"""How tests measure the pauses of a watch."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import weakref
 from asyncio import AbstractEventLoop
-from collections.abc import AsyncGenerator, Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import contextmanager, suppress
 from os import getpid
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -68,6 +68,10 @@ class PerLoop(Generic[K]):
         if own is not None and own.pid == getpid():
             await (own.until.aclose() if own.until is not None else own.kept.close())
 
+    def give_up(self) -> None:
+        """`close` from where nothing can be awaited: every loop closes its own as soon as it comes to it."""
+        _give_up(self._entries)
+
     def _begin(self, loop: AbstractEventLoop) -> K:
         kept = self._make()
         until = None
@@ -110,6 +114,9 @@ def _give_up(entries: dict[AbstractEventLoop, Entry[Any]]) -> None:
             _PARENTS.append(entry)
         elif loop.is_closed() or not loop.is_running() or entry.until is None:
             entry.kept.bury()
+        elif loop is asyncio._get_running_loop():
+            # Now: in the loop's next turn it may be at its end, and at the generator itself.
+            _start(entry.until)
         else:
             with suppress(RuntimeError):  # it was closed at this very moment, having told the generator
                 loop.call_soon_threadsafe(_start, entry.until)
@@ -127,16 +134,30 @@ _CLOSING: set[Any] = set()
 
 
 def bury(connection: Any) -> None:
-    """Close a connection of redis-py whose loop cannot do it any more."""
+    """Close a connection on asyncio's streams, of redis-py or aiomysql, whose loop cannot do it any more."""
     writer = getattr(connection, "_writer", None)
     if writer is None:
         return
     connection._reader = connection._writer = None
-    transport = writer.transport
-    with suppress(RuntimeError):  # "Event loop is closed"
-        transport.close()
+    with buried(writer.transport):
+        pass
+
+
+@contextmanager
+def buried(transport: Any) -> Iterator[None]:
+    """Close a transport whose loop cannot do it any more, after what is done here."""
     inner = getattr(getattr(transport, "_ssl_protocol", None), "_transport", transport)
-    end = getattr(inner, "_call_connection_lost", None)  # what the loop would have called
+    end = getattr(inner, "_call_connection_lost", None)  # what closing has the loop call
+    if end is not None:
+        inner._call_connection_lost = _nothing  # the loop may only stand still, and call it when it goes on
+    with suppress(RuntimeError):  # "Event loop is closed"
+        yield
+    with suppress(RuntimeError):
+        transport.close()
     if end is not None and getattr(inner, "_sock", None) is not None:
         with suppress(RuntimeError):
             end(None)
+
+
+def _nothing(_: Exception | None) -> None:
+    """Done already."""

@@ -1,0 +1,1 @@
+"""Finding free rows and reserving them, whichever ORM reads them."""
