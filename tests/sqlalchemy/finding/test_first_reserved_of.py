@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from sqlalchemy import select
 
-from reservable import UnidentifiedInstance, configure, first_reserved_of
-from tests.sqlalchemy.finding.models import Page, Render, Review, Task, Video
+from reservable import BackendError, NotSupported, UnidentifiedInstance, configure, first_reserved_of
+from reservable.backends.memory import MemoryBackend
+from tests.sqlalchemy.finding.models import Author, Page, Render, Review, Task, Video
 from tests.sqlalchemy.finding.worlds import KEY, World, statements
 
 
@@ -99,3 +102,29 @@ def test_the_same_object_twice_is_asked_once(world: World):
     assert first_reserved_of([video, video], KEY) is video
     assert first_reserved_of([video, video], KEY) is None
     assert video.release(KEY)
+
+
+def test_a_time_that_is_over_before_the_answer_came_is_an_error_and_gives_it_back():
+    class Slow(MemoryBackend):
+        def acquire_first(self, *arguments: Any) -> Any:
+            grant = super().acquire_first(*arguments)
+            time.sleep(0.02)
+            return grant
+
+    backend = configure(Slow())
+    with pytest.raises(BackendError, match="longer"):
+        first_reserved_of([Video(id=1)], KEY, 0.01)
+    assert backend.holder(f"videos:1:{KEY}") is None
+
+
+@pytest.mark.parametrize("wrong", [[1], [None], ["a"], [Video], None, Video(id=1)])
+def test_what_is_no_list_of_instances_is_refused(wrong: Any):
+    configure("memory://")
+    with pytest.raises(NotSupported, match="instances"):
+        first_reserved_of(wrong, KEY)
+
+
+def test_classes_without_the_mixin_are_refused():
+    configure("memory://")
+    with pytest.raises(NotSupported, match=r"class Author\(Reservable, …\)"):
+        first_reserved_of([Author(id=1)], KEY)

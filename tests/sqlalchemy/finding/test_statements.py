@@ -108,6 +108,7 @@ REFUSED: dict[str, Any] = {
     "one mapped entity": select(Video.__table__),
     "one mapped  entity": select(tuple_(Video.id, Video.title)),
     "DeclarativeAttributeIntercept": Video,
+    "not Reservable": select(Author),
 }
 
 

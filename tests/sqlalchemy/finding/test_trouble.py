@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -85,8 +86,11 @@ def test_an_error_at_a_later_row_gives_back_the_earlier_ones(shared: World):
 
 def test_a_time_that_is_over_before_the_row_is_read_is_an_error_and_not_none(world: World):
     world.add_videos(3)
-    with pytest.raises(BackendError, match="longer"):
-        first_reserved(world.session(), ALL, KEY, 0.001)
+    with (
+        before_statement(REREAD, lambda: time.sleep(0.02)),
+        pytest.raises(BackendError, match="longer"),
+    ):
+        first_reserved(world.session(), ALL, KEY, 0.01)
     assert world.reserved() == []
 
 

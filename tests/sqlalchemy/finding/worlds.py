@@ -53,7 +53,7 @@ class World:
     def backend(self) -> Backend:
         """Where the reservations are."""
         with Session(self.engine) as session:
-            return homes.backend_of(inspect(Video), session)
+            return homes.backend_on(homes.store_of(inspect(Video), session), Video, session)
 
     def session(self, bind: Any = None, **options: Any) -> Session:
         """A session, closed at the end of the test."""
