@@ -1,0 +1,82 @@
+"""Which rows are reserved, as a condition for querysets on the database of the reservations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import models
+from sqlalchemy import Dialect, Uuid, exists, literal_column, select
+from sqlalchemy.types import NullType
+
+from reservable.backends.database.clock import clock
+from reservable.backends.database.naming import UUIDS, name_in_sql
+from reservable.django.backend import DjangoBackend
+from reservable.django.homes import StandIn, store_of
+from reservable.django.identity import identity_of
+from reservable.errors import NotSupported
+
+
+class IsReserved(models.Func):
+    """True for the rows of the outer query that are reserved now; for `filter` and `annotate`.
+
+    The columns of the primary key are Django's, the rest is the SQL of the other statements.
+    """
+
+    output_field: Any = models.BooleanField()
+
+    def __init__(self, *columns: Any, row: Any, key: str, backend: DjangoBackend) -> None:
+        super().__init__(*columns)
+        self.row, self.key, self.backend = row, key, backend
+
+    def as_sql(self, compiler: Any, connection: Any, *_: Any, **__: Any) -> Any:
+        if connection.alias != self.backend.alias:
+            raise NotSupported(
+                f"reserved() and unreserved() join the table of reservations, which is in the database "
+                f"{self.backend.alias!r}, and this query goes to {connection.alias!r}: use first_reserved() and "
+                "is_reserved(), which work across databases"
+            )
+        columns = [compiler.compile(column)[0] for column in self.get_source_expressions()]
+        native = connection.features.has_native_uuid_field
+        types = [Uuid(native_uuid=native) if kind == UUIDS else NullType() for kind in self.row.kinds]
+        held = self.backend.table.alias("reservable_held")
+        name = name_in_sql(
+            self.row,
+            [literal_column(text, type_) for text, type_ in zip(columns, types, strict=True)],
+            self.key,
+            self.backend.prefix,
+        )
+        now = select(clock()).scalar_subquery()
+        taken = exists(select(literal_column("1")).where(held.c.name == name, held.c.until > now))
+        return _written(taken, self.backend), ()
+
+
+def _written(condition: Any, backend: DjangoBackend) -> str:
+    backend.execution.prepared()  # which asks the server for its version
+    dialect: Dialect = backend.lender.dialect
+    text = str(condition.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
+    # Django's cursors take every % for the beginning of a value, and halve the double ones.
+    return text.replace("%", "%%") if dialect.paramstyle == "qmark" else text
+
+
+def is_reserved(queryset: Any, key: str) -> Any:
+    """The condition for this queryset's rows; the key is encoded already.
+
+    Raises `NotSupported` where SQL cannot tell.
+    """
+    model = queryset.model
+    identity, backend = identity_of(model), store_of(model).given
+    if isinstance(backend, StandIn):
+        held = [identity.key(holder.name) for holder in backend.list(f"{identity.model}:*:{key}")]
+        return identity.among(held)
+    if not isinstance(backend, DjangoBackend):
+        raise NotSupported(
+            f"reserved() and unreserved() are SQL, and reservations of {model.__name__} live in {backend!r}: keep them "
+            "in the project's database, or use first_reserved() and is_reserved(), which work with every store"
+        )
+    if not identity.in_sql:
+        fields = ", ".join(type(field).__name__ for field in identity.fields)
+        raise NotSupported(
+            f"SQL cannot compute the names of {model.__name__}'s reservations from its primary key ({fields}): integers, "
+            "UUIDs and text can; first_reserved() and is_reserved() work with every type"
+        )
+    return IsReserved(*map(models.F, identity.attributes), row=identity, key=key, backend=backend)

@@ -1,0 +1,133 @@
+"""What a model's page in the admin gains by `QueuedAdmin`: the queue's columns, counts, filters and actions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import display_for_value
+from django.utils.html import format_html_join
+
+from reservable.django.queue import querysets
+from reservable.queue.options import options_of
+from reservable.queue.statuses import Status
+
+_STATES: dict[str, Callable[[Any], Any]] = {
+    "due": querysets.due,
+    "running": querysets.running,
+    "expired": querysets.expired,
+}
+
+_DONE = {"pause": "paused", "resume": "resumed", "retry": "queued again", "cancel": "cancelled"}
+
+
+class StateFilter(admin.SimpleListFilter):
+    """Due, running, expired or failed; "running" is a lease that is not over, and "expired" one that is."""
+
+    title = "queue"
+    parameter_name = "queue"
+
+    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
+        return [(state, state) for state in (*_STATES, "failed")]
+
+    def queryset(self, request: Any, queryset: Any) -> Any:
+        state = self.value()
+        if state == "failed":
+            return queryset.filter(status=options_of(queryset.model).values.value(Status.FAILED))
+        return queryset.filter(_STATES[state](queryset.model)) if state in _STATES else queryset
+
+
+class QueuedAdmin:
+    """A mixin for the `ModelAdmin` of a model with `Queued`.
+
+        @admin.register(Crawl)
+        class CrawlAdmin(QueuedAdmin, admin.ModelAdmin): ...
+
+    Adds to what the class itself shows: columns, the counts of every status above the list, a filter, the errors with
+    their tracebacks on the page of a row, and the actions pause, resume, retry and cancel for whoever may change rows.
+    """
+
+    change_list_template = "reservable/admin/queue.html"
+
+    def get_list_display(self: Any, request: Any) -> tuple[Any, ...]:
+        shown = ("status", "priority", "queue_until", "attempts", "leased_by", "queue_error")
+        return (*super().get_list_display(request), *shown)  # type: ignore[misc]
+
+    def get_list_filter(self: Any, request: Any) -> tuple[Any, ...]:
+        return (*super().get_list_filter(request), StateFilter)  # type: ignore[misc]
+
+    def get_fieldsets(self: Any, request: Any, obj: Any = None) -> Any:
+        found = super().get_fieldsets(request, obj)  # type: ignore[misc]
+        return found if obj is None else [*found, ("Queue", {"fields": self._queue_fields()})]
+
+    def get_readonly_fields(self: Any, request: Any, obj: Any = None) -> tuple[Any, ...]:
+        return (*super().get_readonly_fields(request, obj), *self._queue_fields())  # type: ignore[misc]
+
+    def get_actions(self: Any, request: Any) -> Any:
+        found = super().get_actions(request)  # type: ignore[misc]
+        if self.has_change_permission(request) and "_popup" not in request.GET:
+            can_pause = Status.PAUSED in options_of(self.model).values
+            for verb in _DONE if can_pause else ("retry", "cancel"):
+                found[f"queue_{verb}"] = (
+                    _action(verb),
+                    f"queue_{verb}",
+                    f"{verb.capitalize()} selected rows",
+                )
+        return found
+
+    def changelist_view(self: Any, request: Any, extra_context: Any = None) -> Any:
+        counts = self.get_queryset(request).order_by().status_counts()
+        return super().changelist_view(request, {"queue_counts": counts, **(extra_context or {})})  # type: ignore[misc]
+
+    @admin.display(description="due, or leased until", ordering="retry_at")
+    def queue_until(self, row: Any) -> Any:
+        """When it is due, or when its lease is over."""
+        return display_for_value(row.retry_at, "-")
+
+    @admin.display(description="finished at", ordering="finished_at")
+    def queue_finished(self, row: Any) -> Any:
+        """When it ended."""
+        return display_for_value(row.finished_at, "-")
+
+    @admin.display(description="last error")
+    def queue_error(self, row: Any) -> str:
+        """The newest failure in a line."""
+        error = row.last_error
+        return "" if error is None else f"{error['type']}: {error['message']}".removeprefix(": ")[:100]
+
+    @admin.display(description="errors, the newest first")
+    def queue_errors(self, row: Any) -> Any:
+        """The failures with their tracebacks."""
+        return format_html_join(
+            "",
+            "<details {}><summary>{} attempt {}: {} {}</summary><pre>{}</pre></details>",
+            (
+                (
+                    "open" if number == 0 else "",
+                    error["at"],
+                    error["attempt"],
+                    error["type"],
+                    error["message"],
+                    error["traceback"],
+                )
+                for number, error in enumerate(reversed(row.errors))
+            ),
+        )
+
+    def _queue_fields(self: Any) -> tuple[str, ...]:
+        steps = ("step",) if options_of(self.model).steps else ()
+        return ("status", *steps, "queue_until", "attempts", "leased_by", "queue_finished", "queue_errors")
+
+
+def _action(verb: str) -> Callable[[Any, Any, Any], None]:
+    def act(model_admin: Any, request: Any, queryset: Any) -> None:
+        rows = [*queryset]
+        moved = [row for row in rows if getattr(row, verb)()]
+        for row in moved:
+            model_admin.log_change(request, row, f"{_DONE[verb].capitalize()}.")
+        level = messages.SUCCESS if len(moved) == len(rows) else messages.WARNING
+        left = f"; {len(rows) - len(moved)} were in another status" if len(moved) < len(rows) else ""
+        model_admin.message_user(request, f"{len(moved)} {_DONE[verb]}{left}.", level)
+
+    return act

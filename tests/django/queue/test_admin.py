@@ -1,0 +1,127 @@
+"""A queue's page in the admin."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from html import unescape
+from typing import Any
+
+import pytest
+
+from tests.django.test_admin import browser, site
+
+__all__ = ["site"]
+
+pytestmark = pytest.mark.usefixtures("site")
+
+PAGE = "/admin/shop/job/"
+
+
+def jobs() -> Any:
+    from tests.django.shop.models import Job
+
+    return Job.objects
+
+
+@pytest.fixture
+def rows() -> dict[str, Any]:
+    hour = timedelta(hours=1)
+    now = datetime.now(UTC)
+    return {
+        title: jobs().create(title=title, status=status, retry_at=at)
+        for title, status, at in (
+            ("is-due", "pending", now - hour),
+            ("is-later", "pending", now + hour),
+            ("is-running", "running", now + hour),
+            ("is-expired", "running", now - hour),
+            ("has-failed", "failed", None),
+        )
+    }
+
+
+def page(client: Any, query: str = "") -> str:
+    response = client.get(f"{PAGE}{query}", follow=True)
+    assert response.status_code == 200
+    return unescape(response.content.decode())
+
+
+def titles(text: str) -> set[str]:
+    return {
+        title
+        for title in ("is-due", "is-later", "is-running", "is-expired", "has-failed")
+        if f">{title}<" in text
+    }
+
+
+def act(client: Any, action: str, *chosen: Any) -> str:
+    form = {"action": action, "_selected_action": [row.pk for row in chosen], "index": 0}
+    return unescape(client.post(PAGE, form, follow=True).content.decode())
+
+
+def test_counts_and_filters(rows: dict[str, Any]) -> None:
+    client = browser("view_job")
+    text = page(client)
+    assert titles(text) == {*rows}
+    for count in ("pending: 2", "running: 2", "failed: 1", "succeeded: 0", "paused: 0"):
+        assert count in text
+    for query, found in (
+        ("queue=due", {"is-due", "is-expired"}),
+        ("queue=running", {"is-running"}),
+        ("queue=expired", {"is-expired"}),
+        ("queue=failed", {"has-failed"}),
+        ("status__exact=pending", {"is-due", "is-later"}),
+        ("q=", {*rows}),
+    ):
+        assert titles(page(client, f"?{query}")) == found
+
+
+def test_actions_move_what_is_in_a_status_for_them(rows: dict[str, Any]) -> None:
+    client = browser("view_job", "change_job")
+    assert "1 paused; 1 were in another status." in act(
+        client, "queue_pause", rows["is-due"], rows["has-failed"]
+    )
+    assert "1 resumed." in act(client, "queue_resume", rows["is-due"])
+    assert "1 queued again." in act(client, "queue_retry", rows["has-failed"])
+    assert "2 cancelled." in act(client, "queue_cancel", rows["is-due"], rows["is-running"])
+    assert jobs().status_counts() == {
+        "pending": 2,
+        "running": 1,
+        "succeeded": 0,
+        "failed": 0,
+        "paused": 0,
+        "cancelled": 2,
+    }
+
+
+def test_who_may_only_look_has_no_actions(rows: dict[str, Any]) -> None:
+    client = browser("view_job")
+    assert "queue_pause" not in page(client)
+    act(client, "queue_pause", rows["is-due"])
+    assert jobs().get(title="is-due").status == "pending"
+
+
+def test_the_error_of_a_row_with_its_traceback_and_nothing_of_it_is_html() -> None:
+    jobs().create(title="x")
+    [lease] = jobs().claim(worker="<b>w</b>")
+    listed = browser("view_job").get(PAGE).content.decode()
+    assert "&lt;b&gt;w&lt;/b&gt;" in listed
+    assert "<b>w</b>" not in listed
+    with pytest.raises(ValueError, match="script"), lease:
+        raise ValueError("<script>alert(1)</script>")
+    client = browser("view_job", "change_job")
+    response = client.get(f"{PAGE}{lease.pk[0]}/change/")
+    source = response.content.decode()
+    assert "<script>alert(1)" not in source
+    assert "ValueError: <script>alert(1)</script>" in unescape(source)
+    assert "Traceback (most recent call last)" in source
+
+
+def test_a_form_that_is_saved_does_not_touch_the_lease() -> None:
+    jobs().create(title="old")
+    client = browser("view_job", "change_job")
+    [lease] = jobs().claim()
+    url = f"{PAGE}{lease.pk[0]}/change/"
+    assert client.post(url, {"title": "new", "priority": 5}).status_code == 302
+    lease.complete()
+    row = jobs().get()
+    assert (row.title, row.priority, row.status) == ("new", 5, "succeeded")

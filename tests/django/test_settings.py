@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import reservable
+from reservable import ConfigurationError
+from reservable.backends.memory import MemoryBackend
+
+pytestmark = pytest.mark.usefixtures("sqlite")
+
+
+def video() -> Any:
+    from tests.django.shop.models import Video
+
+    return Video.objects.create()
+
+
+def problems() -> list[Any]:
+    from django.core.checks import run_checks
+
+    return [found for found in run_checks() if str(found.id).startswith("reservable.")]
+
+
+def test_nothing_set_is_nothing_wrong() -> None:
+    assert problems() == []
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        ("redis://localhost", "RESERVABLE is str"),
+        ({"URl": "redis://localhost"}, "RESERVABLE['URl']"),
+        ({"URL": 5}, "RESERVABLE['URL']"),
+        ({"URL": "nonsense://localhost"}, "RESERVABLE['URL']"),
+        ({"URL": "redis://localhost", "BACKEND": MemoryBackend()}, "both 'URL' and 'BACKEND'"),
+        ({"BACKEND": object()}, "RESERVABLE['BACKEND']"),
+        ({"BACKEND": "no.such.thing"}, "RESERVABLE['BACKEND']"),
+        ({"PREFIX": "a b"}, "RESERVABLE['PREFIX']"),
+        ({"OWNER": 5}, "RESERVABLE['OWNER']"),
+        ({"NOTIFY": "yes"}, "RESERVABLE['NOTIFY']"),
+        ({"NOTIFY": True}, "PostgreSQL"),
+    ],
+)
+def test_what_cannot_work_is_said_by_name_and_nothing_is_reserved_elsewhere(value: Any, named: str) -> None:
+    from django.test import override_settings
+
+    one = video()
+    with override_settings(RESERVABLE=value):
+        found = problems()
+        assert [problem.id for problem in found][:1] in (["reservable.E001"], ["reservable.E002"])
+        assert named in found[0].msg
+        with pytest.raises(ConfigurationError):
+            one.reserve("k")
+    assert problems() == []
+    assert one.reserve("k")
+
+
+def test_a_url_with_a_prefix_and_an_owner(fresh_database: Callable[[str], str]) -> None:
+    from django.test import override_settings
+
+    one, url = video(), fresh_database("redis")
+    with override_settings(RESERVABLE={"URL": url, "PREFIX": "shop:", "OWNER": "me"}):
+        assert problems() == []
+        with one.reservation("k") as held:
+            assert held.holder().owner == "me"
+            assert [other.name for other in reservable.configure(url, prefix="shop:").list()] == [held.name]
+
+
+@pytest.mark.parametrize("how", ["instance", "function", "path"])
+def test_a_backend_or_client_by_itself_by_a_function_or_by_its_path(how: str) -> None:
+    import fakeredis
+    from django.test import override_settings
+
+    client = fakeredis.FakeRedis()
+    where: Any = {"instance": client, "function": lambda: client, "path": f"{__name__}.make"}[how]
+    if how == "path":
+        where = "reservable.backends.memory.MemoryBackend"
+    one = video()
+    with override_settings(RESERVABLE={"BACKEND": where}):
+        assert one.reserve("k")
+        if how != "path":
+            assert client.keys() == [f"shop.video:{one.pk}:k".encode()]
+    assert not one.is_reserved("k")
+
+
+def test_names_without_a_model_live_in_the_projects_database() -> None:
+    from reservable.django.models import Reservation
+
+    with reservable.reservation("nightly-report", "1h"):
+        assert Reservation.objects.filter(until__gt=0).get().name == "nightly-report"
+        with pytest.raises(reservable.AlreadyReserved), reservable.reservation("nightly-report"):
+            raise AssertionError
+
+
+def test_a_prefix_for_the_projects_database() -> None:
+    from django.test import override_settings
+
+    one = video()
+    with override_settings(RESERVABLE={"PREFIX": "shop:"}):
+        assert one.reserve("k")
+        assert list(type(one).objects.reserved("k")) == [one]
+        from reservable.django.models import Reservation
+
+        assert Reservation.objects.get().name == f"shop:shop.video:{one.pk}:k"
+    assert one.reserve("k")
+
+
+def test_a_model_may_have_a_store_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = video()
+    backend = MemoryBackend()
+    monkeypatch.setattr(type(one), "__reservable_backend__", backend, raising=False)
+    assert one.reserve("k")
+    assert [held.name for held in backend.list()] == [f"shop.video:{one.pk}:k"]
+
+
+def test_a_missing_table_is_a_warning_where_databases_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    from django.core.checks import run_checks
+    from django.db import connection
+
+    assert [found for found in run_checks(databases=["default"]) if "W001" in str(found.id)] == []
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE reservations RENAME TO away")
+    try:
+        [found] = [found for found in run_checks(databases=["default"]) if "W001" in str(found.id)]
+        assert "migrate" in str(found.hint)
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE away RENAME TO reservations")
+
+
+def test_only_the_root_of_shared_rows_names_them(project: object) -> None:
+    from reservable.django.identity import RowIdentity
+    from tests.django.shop.models import Short
+
+    Short.__reservable_name__ = "other"
+    try:
+        with pytest.raises(ConfigurationError, match="set it on Video"):
+            RowIdentity(Short)
+    finally:
+        del Short.__reservable_name__
