@@ -78,7 +78,7 @@ def promises(run: Run) -> list[Promise]:
         _each("the killed worker's row was tried once", run.of(KILLED), _tried_once),
         _each("the killed worker's row is still reserved, by it", run.of(KILLED), _standing(run, run.victim)),
         Promise("the killed worker left nothing that looks like a whole file", _left_over(run)),
-        Promise("the others went on until nothing was left", _ended(run)),
+        Promise("the others went on until nothing was left", ended(run.workers, run.victim)),
         Promise("one more run of the job found nothing to do", _again(run)),
     ]
 
@@ -133,14 +133,15 @@ def _left_over(run: Run) -> list[str]:
     return [f"{name} is in the folder" for name in run.left_over if not name.endswith(half)]
 
 
-def _ended(run: Run) -> list[str]:
-    expected = {worker.pid: -9 if worker.pid == run.victim else 0 for worker in run.workers}
+def ended(workers: Sequence[Worker], victim: int | None) -> list[str]:
+    """What speaks against it that the victim was killed and that all others ended well."""
+    expected = {worker.pid: -9 if worker.pid == victim else 0 for worker in workers}
     wrong = [
         f"worker {worker.number} ended with {worker.exitcode}, not {expected[worker.pid]}"
-        for worker in run.workers
+        for worker in workers
         if worker.exitcode != expected[worker.pid]
     ]
-    if run.victim not in expected:
+    if victim not in expected:
         wrong.append("no worker was killed")
     return wrong
 

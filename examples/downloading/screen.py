@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from .report import Promise
+
 try:
     from rich.console import Console
     from rich.markup import escape
@@ -26,8 +28,8 @@ def fancy() -> bool:
 
 
 @contextmanager
-def progress(total: int) -> Iterator[Show]:
-    """A bar; call what this gives with how many files are through, and with what is going on."""
+def progress(total: int, unit: str = "files") -> Iterator[Show]:
+    """A bar; call what this gives with how many of them are through, and with what is going on."""
     if fancy():
         columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
         with Progress(*columns) as bar:
@@ -40,7 +42,7 @@ def progress(total: int) -> Iterator[Show]:
         quarter = done * 4 // total
         if quarter not in told:
             told.add(quarter)
-            print(f"{done:>6} of {total} files  {what}", flush=True)
+            print(f"{done:>6} of {total} {unit}  {what}", flush=True)
 
     yield tell
 
@@ -64,3 +66,22 @@ def table(title: str, heads: Sequence[str], rows: Rows) -> None:
         print(
             "  " + "  ".join(cell.rjust(w) if right else cell.ljust(w) for cell, w, right in cells).rstrip()
         )
+
+
+def verdict(judged: Sequence[Promise], seconds: float) -> int:
+    """Show what was promised; 0 when all of it was kept, else 1, with the broken ones named."""
+    table("Promises", ["", "promise"], [["BROKEN" if one.broken else "kept", one.text] for one in judged])
+    broken = [one for one in judged if one.broken]
+    for one in broken:
+        _complain(one)
+    if not broken:
+        print(f"\nEvery promise was kept, in {seconds:.1f} seconds.")
+    return 1 if broken else 0
+
+
+def _complain(promise: Promise) -> None:
+    print(f"\nBroken promise: {promise.text}", file=sys.stderr)
+    for trouble in promise.broken[:10]:
+        print(f"  {trouble}", file=sys.stderr)
+    if len(promise.broken) > 10:
+        print(f"  and {len(promise.broken) - 10} more", file=sys.stderr)

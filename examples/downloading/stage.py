@@ -24,7 +24,7 @@ from reservable import ReservableError
 from . import screen
 from .model import Base, Video
 from .place import Place, Unusable
-from .report import FAILING, GOOD, KILLED, File, Promise, Run, Worker, promises
+from .report import FAILING, GOOD, KILLED, File, Run, Worker, promises
 from .server import FileServer
 from .workers import working
 
@@ -252,16 +252,7 @@ def conclude(run: Run) -> int:
             for w in run.workers
         ],
     )
-    judged = promises(run)
-    screen.table(
-        "Promises", ["", "promise"], [["BROKEN" if one.broken else "kept", one.text] for one in judged]
-    )
-    broken = [one for one in judged if one.broken]
-    for one in broken:
-        _complain(one)
-    if not broken:
-        print(f"\nEvery promise was kept, in {(run.ended - run.began).total_seconds():.1f} seconds.")
-    return 1 if broken else 0
+    return screen.verdict(promises(run), (run.ended - run.began).total_seconds())
 
 
 _GROUPS = (
@@ -277,11 +268,3 @@ def _group(run: Run, kind: str, label: str) -> list[object]:
     more = f" and {len(held) - 1} more" if len(held) > 1 else ""
     size = sum(file.on_disk[0] for file in files if file.on_disk)
     return [label, len(files), sum(file.requests for file in files), size, held[0] + more if held else "no"]
-
-
-def _complain(promise: Promise) -> None:
-    print(f"\nBroken promise: {promise.text}", file=sys.stderr)
-    for trouble in promise.broken[:10]:
-        print(f"  {trouble}", file=sys.stderr)
-    if len(promise.broken) > 10:
-        print(f"  and {len(promise.broken) - 10} more", file=sys.stderr)

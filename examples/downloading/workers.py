@@ -6,7 +6,7 @@ import logging
 import multiprocessing
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
 
@@ -25,9 +25,11 @@ def work(place: Place, number: int) -> None:
 
 
 @contextmanager
-def working(place: Place, numbers: Sequence[int]) -> Iterator[list[BaseProcess]]:
+def working(
+    place: Place, numbers: Sequence[int], job: Callable[[Place, int], None] = work
+) -> Iterator[list[BaseProcess]]:
     """Run the job once for each number, at the same time; whatever still runs at the end is killed."""
-    workers: list[BaseProcess] = [_spawn.Process(target=work, args=(place, n), daemon=True) for n in numbers]
+    workers: list[BaseProcess] = [_spawn.Process(target=job, args=(place, n), daemon=True) for n in numbers]
     # Ctrl-C goes to all processes of a terminal; those that ignore it leave it to this one to end them.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:

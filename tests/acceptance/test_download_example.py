@@ -83,14 +83,15 @@ def test_the_default_is_the_projects_own_files(temporary: Path) -> None:
     assert (PROJECT / "reservable" / "errors.py").read_bytes() in downloaded
 
 
-def test_the_shortest_cron_job(sqlite_url: str) -> None:
+@pytest.mark.parametrize(("example", "driver"), [("cron", "sqlite"), ("async_cron", "sqlite+aiosqlite")])
+def test_the_shortest_cron_job(sqlite_url: str, example: str, driver: str) -> None:
     path = os.pathsep.join(filter(None, [str(PROJECT), os.environ.get("PYTHONPATH")]))
 
     def run() -> str:
         return subprocess.run(
-            [sys.executable, "examples/cron.py"],
+            [sys.executable, f"examples/{example}.py"],
             cwd=PROJECT,
-            env=os.environ | {"PYTHONPATH": path, "DATABASE_URL": sqlite_url},
+            env=os.environ | {"PYTHONPATH": path, "DATABASE_URL": sqlite_url.replace("sqlite", driver, 1)},
             capture_output=True,
             text=True,
             timeout=60,
