@@ -9,7 +9,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import drain, finding, imports, pairs_databases, pairs_redis, report
+from benchmarks import (
+    crowd,
+    drain,
+    finding,
+    imports,
+    keep_alive,
+    pairs_async,
+    pairs_databases,
+    pairs_redis,
+    queue_claim,
+    queue_drain,
+    queue_kills,
+    report,
+    wake_up,
+)
 from benchmarks.figures import Section
 from benchmarks.places import fresh, servers
 from tests.servers import ServerMissing
@@ -71,11 +85,24 @@ def _parts() -> Iterator[tuple[str, Part]]:
     for kind in (*DATABASES, "sqlite-journal"):
         yield f"pairs-{kind}", _pairs_of(kind)
     yield "pairs-with-disk", _pairs_with_disk
+    yield "pairs-async-redis", _pairs_async("redis", pairs_async.measure_redis)
+    yield "pairs-async-postgresql", _pairs_async("postgresql", pairs_async.measure_postgresql)
     for kind in ("redis", *DATABASES):
         for reserved in AHEAD:
             yield f"finding-{kind}-{reserved}", _finding_in(kind, reserved)
     for kind in (*DATABASES, "redis"):
         yield f"drain-{kind}", _drain_in(kind)
+    yield "queue-drain", _queue_drain
+    for kind in DATABASES:
+        yield f"queue-claim-{kind}", _queue_claim_in(kind)
+    yield (
+        "queue-kills",
+        lambda stores, effort: queue_kills.measure(stores, seconds=10 if effort.quick else 60),
+    )
+    yield "wake-up", lambda stores, effort: wake_up.measure(stores, turns=effort.of(5, 4), hand_overs=10)
+    for kind in ("redis", "postgresql", "mariadb"):
+        yield f"crowd-{kind}", _crowd_in(kind)
+    yield "keep-alive", lambda stores, effort: keep_alive.measure(stores, seconds=20 if effort.quick else 30)
 
 
 def _pairs_redis(stores: Stores, effort: Effort) -> list[Section]:
@@ -103,6 +130,14 @@ def _pairs_with_disk(_stores: Stores, effort: Effort) -> list[Section]:
     return found
 
 
+def _pairs_async(kind: str, measure: Callable[..., list[Section]]) -> Part:
+    def part(stores: Stores, effort: Effort) -> list[Section]:
+        with fresh(stores, kind) as url:
+            return measure(url, rounds=effort.of(40, 15), operations=OPERATIONS)
+
+    return part
+
+
 def _finding_in(kind: str, reserved: int) -> Part:
     def part(stores: Stores, effort: Effort) -> list[Section]:
         if effort.quick and reserved > 10_000:
@@ -120,6 +155,25 @@ def _finding_in(kind: str, reserved: int) -> Part:
 def _drain_in(kind: str) -> Part:
     def part(stores: Stores, effort: Effort) -> list[Section]:
         return drain.measure(stores, kind, rows=500 if effort.quick else 2_000, rounds=effort.of(3, 1))
+
+    return part
+
+
+def _queue_drain(stores: Stores, effort: Effort) -> list[Section]:
+    return queue_drain.measure(stores, rows=2_000 if effort.quick else 4_000, rounds=effort.of(4, 2))
+
+
+def _queue_claim_in(kind: str) -> Part:
+    def part(stores: Stores, effort: Effort) -> list[Section]:
+        rows = 10_000 if effort.quick else queue_claim.LARGE
+        return queue_claim.measure(stores, kind, rows=rows, rounds=effort.of(20, 10))
+
+    return part
+
+
+def _crowd_in(kind: str) -> Part:
+    def part(stores: Stores, effort: Effort) -> list[Section]:
+        return crowd.measure(stores, kind, rounds=effort.of(20, 5))
 
     return part
 

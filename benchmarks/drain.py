@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable
 from typing import Any
 
 import redis
-from sqlalchemy import Engine, NullPool, create_engine, event, func, make_url, select, text
+from sqlalchemy import Engine, NullPool, func, select
 from sqlalchemy.orm import Session
 
 from benchmarks import by_hand
+from benchmarks.counting import ByServer, Counter, Counts, counter, trace
 from benchmarks.figures import Figure, Section
 from benchmarks.models import HOURS, KEY, Base, Video, engine_for, fill, waiting
 from benchmarks.pairs_databases import LABELS
@@ -65,18 +65,6 @@ class Run:
         self.counts = counts
 
 
-class Counts:
-    """Statements a row, and round trips a row where they can be told."""
-
-    def __init__(self, statements: float, trips: float | None) -> None:
-        self.statements = statements
-        self.trips = trips
-
-    def __str__(self) -> str:
-        trips = "" if self.trips is None else f", {self.trips:.1f} round trips"
-        return f"{self.statements:.1f} statements{trips} a row"
-
-
 def _figure(way: str, runs: list[Run], peer: str, peers: list[Run], target: float | None) -> Figure:
     rates = sorted(run.rate for run in runs)
     middle = sorted(a.rate / b.rate for a, b in zip(runs, peers, strict=False))
@@ -102,16 +90,16 @@ def _drained(way: str, kind: str, url: str, store: str | None, rows: int) -> Run
     engine = engine_for(url, poolclass=NullPool)
     fill(engine, rows)
     Base.metadata.create_all(engine)
-    counter = _counter(way, kind, engine, store)
+    counted = _counter(way, kind, engine, store)
     engine.dispose()
-    counter.start()
+    counted.start()
     times = race(worker, way, url, store, processes=PROCESSES, within=WITHIN)
     seconds = max(end for _, end, _ in times) - min(start for start, _, _ in times)
     traced = sum(traced for _, _, traced in times)
     with Session(engine) as session:
         assert session.scalar(select(func.count()).where(Video.path.is_(None))) == 0
         again = (session.scalar(select(func.sum(Video.times))) or 0) - rows
-    return Run(rows, seconds, int(again), counter.a_row(rows, traced))
+    return Run(rows, seconds, int(again), counted.a_row(rows, traced))
 
 
 # In the processes
@@ -121,7 +109,7 @@ def worker(_number: int, way: str, url: str, store: str | None) -> tuple[float, 
     """Drain the table; the monotonic time of begin and end, and the statements that SQLite has counted."""
     isolation = {"isolation_level": "READ COMMITTED"} if way == BY_HAND and url.startswith("m") else {}
     engine = engine_for(url, **isolation)
-    traced = _trace(engine) if engine.dialect.name == "sqlite" else []
+    traced = trace(engine) if engine.dialect.name == "sqlite" else []
     if way in (BY_HAND, BY_HAND_REDIS):
         client = redis.Redis.from_url(store) if store is not None else None
         start = time.monotonic()
@@ -161,85 +149,14 @@ def done(session: Session, video: Video) -> None:
 _WORK: dict[str, Callable[[Engine], None]] = {OURS: drain, PLAIN: drain_plainly}
 
 
-def _trace(engine: Engine) -> list[str]:
-    """Every statement of every connection of this engine, the library's own included."""
-    traced: list[str] = []
-
-    @event.listens_for(engine, "connect")
-    def _connect(driver: sqlite3.Connection, _record: Any) -> None:
-        driver.set_trace_callback(lambda statement: traced.append(statement) if _is_work(statement) else None)
-
-    return traced
-
-
 # Counting, by the servers
-
-
-class Counter:
-    """Counts nothing: for a server that cannot tell."""
-
-    def start(self) -> None:
-        """From now on."""
-
-    def a_row(self, rows: int, traced: int) -> Counts | None:  # noqa: ARG002 - for those that count elsewhere
-        """What there was for each row."""
-        return None
-
-
-class ByTrace(Counter):
-    """SQLite: the workers have traced their connections; there are no round trips."""
-
-    def a_row(self, rows: int, traced: int) -> Counts | None:
-        return Counts(traced / rows, None)
-
-
-class ByServer(Counter):
-    """PostgreSQL by pg_stat_statements, MariaDB by its counters; each statement is a round trip, BEGIN and COMMIT too."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = create_engine(engine.url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
-        self._postgresql = engine.dialect.name == "postgresql"
-        self._before = (0, 0)
-        if self._postgresql:
-            database = make_url(engine.url).database
-            self._all("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
-            self._all(f"ALTER DATABASE {database} SET pg_stat_statements.track = 'top'")
-
-    def _all(self, statement: str) -> list[Any]:
-        with self._engine.connect() as connection:
-            result = connection.execute(text(statement))
-            return list(result.all()) if result.returns_rows else []
-
-    def start(self) -> None:
-        self._before = self._now()
-
-    def a_row(self, rows: int, traced: int) -> Counts | None:  # noqa: ARG002 - nothing is traced here
-        statements, trips = (now - before for now, before in zip(self._now(), self._before, strict=True))
-        return Counts(statements / rows, trips / rows)
-
-    def _now(self) -> tuple[int, int]:
-        if self._postgresql:
-            found = self._all(
-                "SELECT query, calls FROM pg_stat_statements WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())"
-            )
-            work = [calls for query, calls in found if _is_work(query)]
-            return sum(work), sum(calls for _, calls in found)
-        found = self._all("SHOW GLOBAL STATUS LIKE 'Com\\_%'")
-        counts = {name.removeprefix("Com_").upper(): int(value) for name, value in found}
-        trips = self._all("SHOW GLOBAL STATUS LIKE 'Questions'")
-        return sum(counts[word] for word in ("SELECT", "INSERT", "UPDATE", "DELETE")), int(trips[0][1])
-
-
-def _is_work(statement: str) -> bool:
-    """Whether it is more than BEGIN, COMMIT or a setting."""
-    return statement.lstrip().split(None, 1)[0].upper() in ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")
 
 
 class WithRedis(ByServer):
     """PostgreSQL's statements and Redis's calls together."""
 
     def __init__(self, engine: Engine, store: str, way: str) -> None:
-        super().__init__(engine)
+        super().__init__(engine.url)
         self._store = store
         # What the library's scripts call is counted as well, and is no round trip.
         self._commands = ("eval", "evalsha", "set") if way == BY_HAND_REDIS else ("eval", "evalsha")
@@ -254,9 +171,9 @@ class WithRedis(ByServer):
 
 
 def _counter(way: str, kind: str, engine: Engine, store: str | None) -> Counter:
-    if kind.startswith("sqlite"):
-        return ByTrace()
+    if store is None:
+        return counter(kind, engine.url)
     try:
-        return WithRedis(engine, store, way) if store is not None else ByServer(engine)
+        return WithRedis(engine, store, way)
     except Exception:  # noqa: BLE001 - a server of the user's own may not have the extension
         return Counter()

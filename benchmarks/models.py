@@ -51,6 +51,12 @@ def engine_for(url: str, **options: Any) -> Engine:
     return engine
 
 
+def videos(number: int) -> list[Video]:
+    """So many new instances, numbered from 1."""
+    now = datetime(2026, 1, 1)  # noqa: DTZ001 - the column has no time zone
+    return [Video(id=n, url="", title="", added=now) for n in range(1, number + 1)]
+
+
 def fill(engine: Engine, rows: int) -> None:
     """Make the table and its rows, numbered from 1."""
     Base.metadata.create_all(engine)

@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.figures import Claim, Figure, Section, compared
 from benchmarks.levels import INSTANCE, LEVELS, TAKEN, fresh_names, must, pairs, refusals
-from benchmarks.models import Base, Video
+from benchmarks.models import Base, videos
 from benchmarks.rounds import Contender, interleave
 
 LOCK, RAW = "redis-py Lock", "SET NX PX + EVALSHA"
@@ -58,7 +58,7 @@ def _measured(url: str, how: str, rounds: int, operations: int) -> list[Section]
     Base.metadata.create_all(engine)
     with Session(engine, expire_on_commit=False) as session:
         needed = (rounds + 1) * operations + 1
-        instances = _videos(needed)
+        instances = videos(needed)
         session.add_all(instances)
         session.commit()
         contenders = [*pairs(backend, instances[1:]), *_locks(client)]
@@ -77,13 +77,6 @@ def _measured(url: str, how: str, rounds: int, operations: int) -> list[Section]
     client.flushdb()
     client.close()
     return sections
-
-
-def _videos(number: int) -> list[Video]:
-    from datetime import datetime
-
-    now = datetime(2026, 1, 1)  # noqa: DTZ001 - the column has no time zone
-    return [Video(id=n, url="", title="", added=now) for n in range(1, number + 1)]
 
 
 def _locks(client: Any) -> list[Contender]:

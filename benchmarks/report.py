@@ -20,10 +20,14 @@ PACKAGES = (
     "redis",
     "hiredis",
     "psycopg",
+    "asyncpg",
     "PyMySQL",
     "python-redis-lock",
     "sherlock",
     "pottery",
+    "procrastinate",
+    "pgqueuer",
+    "uvloop",
 )
 HEAD = ("contender", "median", "quartiles", "peer", "ratio", "target", "reached")
 
@@ -124,6 +128,8 @@ def _cells(figure: Figure) -> tuple[str, ...]:
 
 
 def _value(value: float, unit: str) -> str:
+    if unit in ("%", "a row"):
+        return f"{value:.2f} {unit}"
     if unit != "s":
         return f"{value:,.0f} {unit}"
     if value < 0.001:
