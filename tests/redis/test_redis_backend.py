@@ -12,7 +12,7 @@ import redis
 
 from reservable.backends.redis import RedisBackend
 from reservable.backends.redis.connect import from_url
-from reservable.grants import Released
+from reservable.grants import Released, utc
 from tests.servers import Redis, start_redis
 from tests.waiting import eventually
 
@@ -198,3 +198,25 @@ def test_a_unix_socket(own_server: Redis, connect: Callable[..., RedisBackend]) 
             given = RedisBackend(client)
             assert given.release(NAME, "A") is Released.YES
             given.close()
+
+
+def test_a_holders_end_is_the_keys_own(url: str, client: redis.Redis, connect: Callable[..., RedisBackend]) -> None:
+    backend = connect(url)
+    assert backend.acquire(NAME, "T", "o", MINUTE)
+    for _ in range(50):
+        holder = backend.holder(NAME)
+        assert holder is not None
+        assert round(holder.until.timestamp() * 1000) == client.pexpiretime(NAME)
+
+
+def test_a_server_without_pexpiretime_tells_the_end_by_what_is_left(connect: Callable[..., RedisBackend]) -> None:
+    with start_redis("--rename-command", "PEXPIRETIME", "") as server:
+        backend = connect(server.url)
+        grant = backend.acquire(NAME, "T", "o", MINUTE)
+        holder = backend.holder(NAME)
+        assert grant is not None
+        assert holder is not None
+        assert abs(holder.until - utc(grant.until)) < timedelta(milliseconds=20)
+        assert holder.remaining <= 60.001
+        [listed] = backend.list()
+        assert abs(listed.until - holder.until) < timedelta(milliseconds=20)

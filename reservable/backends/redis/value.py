@@ -28,8 +28,8 @@ def end(now: int, left: int) -> int:
     return max(now, (now // 1000 + left) * 1000)
 
 
-def holder(name: str, value: bytes, now: int, left: int) -> Holder:
-    """Who holds the name; `now` in microseconds, `left` in milliseconds, both by the server's clock."""
+def holder(name: str, value: bytes, now: int, ends: int) -> Holder:
+    """Who holds the name; `now` in microseconds, `ends` in milliseconds, both by the server's clock."""
     _, _, fence, owner = value.split(b" ", 3)
     return Holder.at(
         now,
@@ -37,5 +37,5 @@ def holder(name: str, value: bytes, now: int, left: int) -> Holder:
         owner=owner.decode("utf-8", "replace"),
         fence=int(fence),
         since=int(fence),
-        until=end(now, left),
+        until=max(now, ends * 1000),
     )

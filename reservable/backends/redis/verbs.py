@@ -182,7 +182,7 @@ class RedisVerbs(Verbs):
         (now, *pairs), _ = yield from asking(Call(HOLDER, keys))
         start = len(self._start)
         return [
-            holder(key[start:].decode("utf-8", "replace"), value, now, left)
-            for key, value, left in zip(keys, pairs[::2], pairs[1::2], strict=True)
+            holder(key[start:].decode("utf-8", "replace"), value, now, ends)
+            for key, value, ends in zip(keys, pairs[::2], pairs[1::2], strict=True)
             if value is not None
         ]
