@@ -19,6 +19,16 @@ BURIED_AT_ONCE = 100
 EXPIRED = "lease expired"
 
 
+def reap(desk: Desk) -> int:
+    """Have all rows fail whose lease is over with no attempts left; how many it was."""
+    buried = 0
+    while batch := bury(desk):
+        buried += batch
+        if batch < BURIED_AT_ONCE:
+            break
+    return buried
+
+
 def bury(desk: Desk, among: ColumnElement[bool] | None = None) -> int:
     """Have rows fail whose lease is over with no attempts left: some of these, or of all; how many it was.
 

@@ -37,14 +37,6 @@ class Queue(ABC):
         self.pk: tuple[Any, ...] = tuple(pk)
         self.kept: Kept = {}
 
-    @property
-    @abstractmethod
-    def parts(self) -> list[Sequence[Column[Any]]]:
-        """In each table that holds a part of such a row, a subclass's too, what is equal to the columns of `pk`.
-
-        None comes before another that refers to it.
-        """
-
     @abstractmethod
     def text(self, pk: Key) -> str:
         """A primary key in names; equal rows have equal text. Raises `InvalidKey` for what is none."""

@@ -48,6 +48,10 @@ class Statuses:
         }
         self.values: tuple[Value, ...] = (*self.stored.values(), *map(_plain, extra))
         self.numeric = _all_numeric(self.values)
+        self.ended: tuple[Value, ...] = tuple(
+            self.stored[role] for role in sorted(ENDED) if role in self.stored
+        )
+        """What stands for rows that are done with."""
         # Case is no difference to many collations.
         if len({str(value).casefold() for value in self.values}) < len(self.values):
             raise ConfigurationError(f"two statuses have the same value: {self.values!r}")

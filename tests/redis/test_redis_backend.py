@@ -200,7 +200,9 @@ def test_a_unix_socket(own_server: Redis, connect: Callable[..., RedisBackend]) 
             given.close()
 
 
-def test_a_holders_end_is_the_keys_own(url: str, client: redis.Redis, connect: Callable[..., RedisBackend]) -> None:
+def test_a_holders_end_is_the_keys_own(
+    url: str, client: redis.Redis, connect: Callable[..., RedisBackend]
+) -> None:
     backend = connect(url)
     assert backend.acquire(NAME, "T", "o", MINUTE)
     for _ in range(50):
@@ -209,7 +211,9 @@ def test_a_holders_end_is_the_keys_own(url: str, client: redis.Redis, connect: C
         assert round(holder.until.timestamp() * 1000) == client.pexpiretime(NAME)
 
 
-def test_a_server_without_pexpiretime_tells_the_end_by_what_is_left(connect: Callable[..., RedisBackend]) -> None:
+def test_a_server_without_pexpiretime_tells_the_end_by_what_is_left(
+    connect: Callable[..., RedisBackend],
+) -> None:
     with start_redis("--rename-command", "PEXPIRETIME", "") as server:
         backend = connect(server.url)
         grant = backend.acquire(NAME, "T", "o", MINUTE)

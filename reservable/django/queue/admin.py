@@ -9,14 +9,14 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import display_for_value
 from django.utils.html import format_html_join
 
-from reservable.django.queue import querysets
+from reservable.django.queue import standing
 from reservable.queue.options import options_of
 from reservable.queue.statuses import Status
 
 _STATES: dict[str, Callable[[Any], Any]] = {
-    "due": querysets.due,
-    "running": querysets.running,
-    "expired": querysets.expired,
+    "due": standing.due,
+    "running": standing.running,
+    "expired": standing.expired,
 }
 
 _DONE = {"pause": "paused", "resume": "resumed", "retry": "queued again", "cancel": "cancelled"}

@@ -13,7 +13,7 @@ from django.db.models.signals import class_prepared
 
 from reservable.backends.database.schema import OWNER_LENGTH
 from reservable.django.preparing import prepare
-from reservable.django.queue import querysets
+from reservable.django.queue import standing
 from reservable.django.queue.clock import DueAtOnce
 from reservable.django.queue.fields import (
     ErrorsField,
@@ -114,17 +114,17 @@ class Queued(models.Model):
     @classmethod
     def due(cls) -> Any:
         """A condition: rows that can be claimed now."""
-        return querysets.due(cls)
+        return standing.due(cls)
 
     @classmethod
     def running(cls) -> Any:
         """A condition: rows whose lease is not over."""
-        return querysets.running(cls)
+        return standing.running(cls)
 
     @classmethod
     def expired(cls) -> Any:
         """A condition: rows that are running, and whose lease is over."""
-        return querysets.expired(cls)
+        return standing.expired(cls)
 
     # As Django calls them
 

@@ -11,28 +11,23 @@ from typing import Any, Self
 
 from asgiref.sync import sync_to_async
 from django.db import close_old_connections, connections, models
-from django.db.models import Count, Q
-from django.db.transaction import atomic
 
-from reservable import durations
 from reservable.calling import is_awaited
 from reservable.django.companions import close_all
-from reservable.django.queue.clock import Moment, Now
-from reservable.django.queue.conditions import conditions, is_more_than_filters
+from reservable.django.queue import pruning, standing
+from reservable.django.queue.conditions import conditions
 from reservable.django.queue.desks import ModelDesk, desk_of
 from reservable.django.queue.guard import settle
 from reservable.errors import NotSupported
-from reservable.leasing import async_working, calls, upkeep, working
+from reservable.leasing import async_working, calls, working
 from reservable.leasing.asked import Claim, Start
 from reservable.leasing.async_lease import AsyncLease
 from reservable.leasing.async_pool import AsyncHandler, AsyncPool
-from reservable.leasing.columns import now, span
+from reservable.leasing.burying import reap
 from reservable.leasing.duty import Round, duty_of, round_of
 from reservable.leasing.lease import Lease
 from reservable.leasing.pool import Handler, Pool
-from reservable.queue.moves import CLAIM, If
-from reservable.queue.options import options_of
-from reservable.queue.statuses import ENDED, Status, Value
+from reservable.queue.statuses import Value
 
 IDLE = 1.0
 """Seconds between two looks for work at most."""
@@ -187,7 +182,7 @@ class QueuedQuerySet(models.QuerySet):
 
     def reap(self) -> int:
         """Have rows fail whose lease is over with no attempts left; how many. Claims do so in passing."""
-        return upkeep.reap(self._desk())
+        return reap(self._desk())
 
     async def areap(self) -> int:
         """`reap` for asyncio."""
@@ -195,30 +190,7 @@ class QueuedQuerySet(models.QuerySet):
 
     def prune(self, older_than: Any) -> int:
         """Delete rows of this queryset that ended so long ago (a delay), as `delete()` does, in batches; how many rows."""
-        cutoff = Moment(now() - span(durations.delay(older_than)))
-        statuses = options_of(self.model).values
-        ended = [statuses.value(role) for role in sorted(ENDED) if role in statuses]
-        desk = self._desk()
-        rows = self.using(desk.alias).filter(status__in=ended, finished_at__lte=cutoff).order_by("pk")
-        features = connections[desk.alias].features
-        own_table = ("self",) if features.has_select_for_update_of else ()
-        model: Any = self.model
-        key = [field.attname for field in model._meta.pk_fields]
-
-        def batch() -> tuple[int, int]:
-            with atomic(using=desk.alias):
-                locked: Any = rows
-                if features.has_select_for_update_skip_locked:
-                    locked = rows.select_for_update(skip_locked=True, of=own_table)
-                keys = [row.pk for row in locked.only(*key)[: upkeep.BATCH]]
-                _, deleted = rows.filter(pk__in=keys).delete()
-                return len(keys), deleted.get(model._meta.label, 0)
-
-        pruned, found = 0, upkeep.BATCH
-        while found == upkeep.BATCH:
-            found, deleted = desk.beside(batch)
-            pruned += deleted
-        return pruned
+        return pruning.prune(self, self._desk(), older_than)
 
     async def aprune(self, older_than: Any) -> int:
         """`prune` for asyncio."""
@@ -226,13 +198,7 @@ class QueuedQuerySet(models.QuerySet):
 
     def status_counts(self, where: Any = None) -> dict[Value, int]:
         """How many rows of this queryset have each stored status, zeros too."""
-        rows: Any = self if where is None else self.filter(where)
-        if is_more_than_filters(rows):
-            model: Any = self.model
-            rows = model._base_manager.using(self.db).filter(pk__in=rows.values("pk"))
-        counts: dict[Value, int] = dict.fromkeys(options_of(self.model).values.values, 0)
-        counts.update(rows.order_by().values_list("status").annotate(reservable_count=Count("*")))
-        return counts
+        return standing.counts(self if where is None else self.filter(where))
 
     async def astatus_counts(self, where: Any = None) -> dict[Value, int]:
         """`status_counts` for asyncio."""
@@ -240,17 +206,17 @@ class QueuedQuerySet(models.QuerySet):
 
     def due(self) -> Self:
         """The rows that can be claimed now."""
-        found: Self = self.filter(due(self.model))
+        found: Self = self.filter(standing.due(self.model))
         return found
 
     def running(self) -> Self:
         """The rows whose lease is not over."""
-        found: Self = self.filter(running(self.model))
+        found: Self = self.filter(standing.running(self.model))
         return found
 
     def expired(self) -> Self:
         """The rows that are running, and whose lease is over."""
-        found: Self = self.filter(expired(self.model))
+        found: Self = self.filter(standing.expired(self.model))
         return found
 
     def bulk_create(self, objs: Any, *arguments: Any, **options: Any) -> Any:
@@ -280,35 +246,6 @@ _Manager: Any = models.Manager.from_queryset(QueuedQuerySet)
 
 class QueuedManager(_Manager):
     """A manager with the methods of `QueuedQuerySet`."""
-
-
-def due(model: Any) -> Any:
-    """Rows that can be claimed now."""
-    found: Any = Q(pk__in=[])
-    for role, condition in CLAIM.sources.items():
-        found |= _in_status(model, role) & _when(model, condition)
-    return found
-
-
-def running(model: Any) -> Any:
-    """Rows whose lease is not over."""
-    return _in_status(model, Status.RUNNING) & Q(retry_at__gt=Now())
-
-
-def expired(model: Any) -> Any:
-    """Rows that are running, and whose lease is over."""
-    return _in_status(model, Status.RUNNING) & Q(retry_at__lte=Now())
-
-
-def _in_status(model: Any, role: Status) -> Any:
-    statuses = options_of(model).values
-    return Q(status=statuses.value(role)) if role in statuses else Q(pk__in=[])
-
-
-def _when(model: Any, condition: If) -> Any:
-    limit = options_of(model).max_attempts
-    over: Any = Q(retry_at__lte=Now())
-    return over & Q(attempts__lt=limit) if condition is If.OVER and limit is not None else over
 
 
 def _as_a_request(handler: Handler) -> Handler:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -54,10 +53,6 @@ class ModelQueue(Queue):
         pk = [table.c[field.column] for field in meta.pk_fields]
         super().__init__(model, table, table, columns, pk)
         self.model = self.identity.model
-
-    @property
-    def parts(self) -> list[Sequence[Column[Any]]]:
-        return [self.pk]
 
     def text(self, pk: Key) -> str:
         return self.identity.row(pk).partition(":")[2]

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sqlalchemy import ColumnElement, event
 from sqlalchemy.orm import Session
 
-from reservable.leasing import upkeep
 from reservable.leasing.asked import Start
 from reservable.leasing.async_lease import AsyncLease
+from reservable.leasing.burying import reap
 from reservable.leasing.lease import Lease
 from reservable.queue.failures import Entry
 from reservable.queue.options import QueueOptions, options_of
 from reservable.queue.statuses import Value
-from reservable.sqlalchemy.queue import calls
+from reservable.sqlalchemy.queue import calls, standing
 from reservable.sqlalchemy.queue.columns import QueueColumns
-from reservable.sqlalchemy.queue.counting import status_counts
 from reservable.sqlalchemy.queue.guard import before_flush
 from reservable.sqlalchemy.queue.operators import SessionOperator, after_soft_rollback, enqueue
+from reservable.sqlalchemy.queue.pruning import prune
 from reservable.sqlalchemy.queue.queues import add_index, queue_of
 from reservable.sqlalchemy.queue.telling import after_flush
 from reservable.sqlalchemy.queue.workers import Workers
@@ -114,7 +114,7 @@ class Queued(Workers, QueueColumns):
     @classmethod
     def reap(cls, session: Session) -> int:
         """Have rows fail whose lease is over with no attempts left; how many. Claims do so in passing."""
-        return upkeep.reap(calls.desk(session, queue_of(cls)))
+        return reap(calls.desk(session, queue_of(cls)))
 
     @classmethod
     async def areap(cls, session: AsyncSession) -> int:
@@ -129,7 +129,8 @@ class Queued(Workers, QueueColumns):
         token: so do not give a key again while a worker may still believe in the old row. SQLite does so by itself,
         unless the table has `sqlite_autoincrement`.
         """
-        return upkeep.prune(calls.desk(session, queue_of(cls)), older_than)
+        queue = queue_of(cls)
+        return prune(calls.desk(session, queue), queue, older_than)
 
     @classmethod
     async def aprune(cls, session: AsyncSession, older_than: Any) -> int:
@@ -181,7 +182,7 @@ class Queued(Workers, QueueColumns):
     @classmethod
     def status_counts(cls, session: Session, where: ColumnElement[bool] | None = None) -> dict[Value, int]:
         """How many rows have each stored status, zeros too, as the session's transaction sees it."""
-        return status_counts(session, queue_of(cls), calls.conditions(queue_of(cls), where))
+        return standing.counts(session, queue_of(cls), calls.conditions(queue_of(cls), where))
 
     @classmethod
     async def astatus_counts(
@@ -195,17 +196,17 @@ class Queued(Workers, QueueColumns):
     @classmethod
     def due(cls) -> ColumnElement[bool]:
         """SQL: rows that can be claimed now."""
-        return upkeep.due(queue_of(cls))
+        return standing.due(queue_of(cls))
 
     @classmethod
     def running(cls) -> ColumnElement[bool]:
         """SQL: rows whose lease is not over."""
-        return upkeep.running(queue_of(cls))
+        return standing.running(queue_of(cls))
 
     @classmethod
     def expired(cls) -> ColumnElement[bool]:
         """SQL: rows that are running, and whose lease is over."""
-        return upkeep.expired(queue_of(cls))
+        return standing.expired(queue_of(cls))
 
 
 event.listen(Queued, "after_mapper_constructed", add_index, propagate=True)

@@ -36,6 +36,10 @@ class MappedQueue(Queue):
 
     @property
     def parts(self) -> list[Sequence[Column[Any]]]:
+        """In each table that holds a part of such a row, a subclass's too, what is equal to the columns of `pk`.
+
+        None comes before another that refers to it.
+        """
         found: dict[Any, Sequence[Column[Any]]] = {self.pk[0].table: self.pk}
         for mapper in [*[*self.mapper.iterate_to_root()][::-1], *self.mapper.self_and_descendants]:
             for table in mapper.tables:
