@@ -48,13 +48,15 @@ class Start:
 
     def __init__(self, queue: Queue, pk: Any, *, ignore_due: bool) -> None:
         self.queue = queue
-        self.pk = queue.key(pk)
+        said = queue.said_key(pk)
+        self.pk = queue.stored_key(said)
+        self.name = queue.name(said)
         self.worker = owner_label()
         self.ignore_due = ignore_due
 
     def on(self, desk: Desk) -> list[Claimed]:
         """The row. Raises `NotClaimable`."""
-        return [claim_one(desk, self.pk, self.worker, ignore_due=self.ignore_due)]
+        return [claim_one(desk, self.pk, self.name, self.worker, ignore_due=self.ignore_due)]
 
 
 def _worker(worker: Any) -> str:

@@ -14,7 +14,7 @@ from reservable.errors import BackendError, NotClaimable
 from reservable.leasing import statements
 from reservable.leasing.burying import bury, bury_at
 from reservable.leasing.columns import now
-from reservable.leasing.desk import Desk, RowName
+from reservable.leasing.desk import Desk
 from reservable.leasing.parameters import (
     BELOW,
     LIMIT,
@@ -90,8 +90,8 @@ def levels(desk: Desk) -> Iterator[tuple[int, list[Status]]]:
         yield below, [role for role, level in levels.items() if level == below]
 
 
-def claim_one(desk: Desk, pk: Key, worker: str, *, ignore_due: bool) -> Claimed:
-    """The row with this key, as the database has it. Raises `NotClaimable`."""
+def claim_one(desk: Desk, pk: Key, name: str, worker: str, *, ignore_due: bool) -> Claimed:
+    """The row with this key, as its columns are given it; `name` is for messages. Raises `NotClaimable`."""
     patient_until = time.monotonic() + PATIENCE
     for rest in pauses(0.001, 0.1):
         state = _state(desk, pk)
@@ -100,8 +100,8 @@ def claim_one(desk: Desk, pk: Key, worker: str, *, ignore_due: bool) -> Claimed:
         else:
             reason = _reason(desk, state, ignore_due=ignore_due)
             if state is None or reason is not None:
-                raise NotClaimable(f"{RowName.of(desk.queue, pk)} cannot be started: {reason}", str(reason))
-            claimed = _claimed(desk, state, worker)
+                raise NotClaimable(f"{name} cannot be started: {reason}", str(reason))
+            claimed = _claimed(desk, state, name, worker)
             if claimed is not None:
                 return claimed
         # Somebody else was first, or has locked it: look again what it is now.
@@ -109,12 +109,12 @@ def claim_one(desk: Desk, pk: Key, worker: str, *, ignore_due: bool) -> Claimed:
             break
         desk.pause(rest)
     raise BackendError(
-        f"another transaction has written {RowName.of(desk.queue, pk)}, or locked it, and not ended yet: commit it, or "
+        f"another transaction has written {name}, or locked it, and not ended yet: commit it, or "
         "roll it back (is it the session that was given?)"
     )
 
 
-def _claimed(desk: Desk, state: Row[Any], worker: str) -> Claimed | None:
+def _claimed(desk: Desk, state: Row[Any], name: str, worker: str) -> Claimed | None:
     """The row that was seen in this state, unless it has changed meanwhile."""
     queue = desk.queue
     pk = tuple(state[: len(queue.pk)])
@@ -134,7 +134,7 @@ def _claimed(desk: Desk, state: Row[Any], worker: str) -> Claimed | None:
         return found[0] if found else None
     if asked.again:
         raise BackendError(
-            f"an answer about {RowName.of(queue, pk)} was lost: whether it was claimed cannot be known; if so, the lease "
+            f"an answer about {name} was lost: whether it was claimed cannot be known; if so, the lease "
             "runs out by itself"
         )
     return None

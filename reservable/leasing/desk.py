@@ -47,7 +47,7 @@ class RowName(str):
 
     @classmethod
     def of(cls, queue: Queue, pk: Key) -> RowName:
-        name = cls(f"{queue.model}:{queue.text(queue.read_key(pk))}")
+        name = cls(queue.name(queue.read_key(pk)))
         name.pk = pk
         return name
 

@@ -54,22 +54,26 @@ class Queue(ABC):
         return value
 
     def read_key(self, stored: Key) -> Key:
-        """A primary key as drivers have it, as objects have it."""
+        """A primary key of a row that was found, as objects have it."""
         return stored
 
     @abstractmethod
     def stored_key(self, pk: Key) -> Key:
         """A primary key as its columns are given it."""
 
-    def key(self, pk: Any) -> Key:
-        """A primary key as the caller says it, a tuple where it has parts. Raises `InvalidKey`."""
+    def name(self, pk: Key) -> str:
+        """What a row is called in messages, by its primary key as objects have it, or people say it."""
+        return f"{self.model}:{self.text(pk)}"
+
+    def said_key(self, pk: Any) -> Key:
+        """A primary key as the caller says it, a tuple where it has parts. Raises `InvalidKey` for what is none."""
         values = tuple(pk) if isinstance(pk, tuple | list) else (pk,)
         if len(values) != len(self.pk) or any(value is None or is_sql(value) for value in values):
             raise InvalidKey(
                 f"{pk!r} is no primary key of {self.entity.__name__}, which has {len(self.pk)} parts"
             )
         self.text(values)
-        return self.stored_key(values)
+        return values
 
     def own_values(self, values: Mapping[str, Any]) -> dict[Column[Any], Any]:
         """The columns for attributes that a worker sets.

@@ -31,7 +31,7 @@ class ModelOperator(Operator):
             raise UnidentifiedInstance(
                 f"this {type(row).__name__} has no complete primary key, or was deleted: save it first"
             )
-        self.pk = self.queue.key(values)
+        self.pk = self.queue.stored_key(self.queue.said_key(values))
 
     def execute(self, statement: Any) -> Any:
         def on(connection: Any) -> Any:

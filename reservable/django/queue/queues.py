@@ -98,13 +98,9 @@ class ModelQueue(Queue):
 def _read(field: Any, value: Any, connection: Any) -> Any:
     """A value as Django's own queries read it."""
     column = field.get_col(field.model._meta.db_table)
-    found = value
-    try:
-        for convert in (*connection.ops.get_db_converters(column), *column.get_db_converters(connection)):
-            found = convert(found, column, connection)
-    except (TypeError, ValueError, AttributeError):  # it is what an object has already
-        return field.to_python(value)
-    return found
+    for convert in (*connection.ops.get_db_converters(column), *column.get_db_converters(connection)):
+        value = convert(value, column, connection)
+    return value
 
 
 def _column(field: Any, *, key: bool) -> Column[Any]:
