@@ -135,7 +135,12 @@ class ReservationAdmin(admin.ModelAdmin):
 
     def _page(self, request: Any, template: str, **context: Any) -> TemplateResponse:
         request.current_app = self.admin_site.name
-        context = {**self.admin_site.each_context(request), "opts": self.opts, **context}
+        page = {
+            "opts": self.opts,
+            "has_filters": True,
+        }  # of what Django's own page of a list knows, what it needs
+        shown = {"opts": self.opts, "cl": page, "action_form": True, "actions_on_top": True}
+        context = {**self.admin_site.each_context(request), **shown, **context}
         return TemplateResponse(request, template, context)
 
 

@@ -13,6 +13,8 @@ from django.contrib.admin.utils import quote
 from django.core.paginator import Page, Paginator
 from django.http import QueryDict
 from django.urls import NoReverseMatch, reverse
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
 from django.utils.timezone import get_current_timezone_name, localtime
 
 from reservable.django.named import rows_named
@@ -46,11 +48,15 @@ CHOICES = 50
 
 
 class Column(NamedTuple):
-    """The head of one column; `order` is what a click on it asks for, empty where it cannot be asked for."""
+    """The head of one column; `order` is what a click on it asks for, empty where it cannot be asked for.
+
+    `sorted` says how the table is sorted by it, as the admin's styles call it; empty where it is not.
+    """
 
     name: str
     label: str
     order: str
+    sorted: str
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,12 @@ class Row:
     object: str
     link: str | None
     """The address of the object's page in this admin, where it has one that the user may see."""
+
+    @property
+    def key(self) -> str:
+        """The key, which may be the long name of a class: it can be broken behind its dots."""
+        parts = ((part,) for part in self.entry.key.split("."))
+        return str(format_html_join(SafeString(".<wbr>"), "{}", parts))
 
     @property
     def since(self) -> datetime:
@@ -132,11 +144,12 @@ class Listing:
     @property
     def columns(self) -> list[Column]:
         """The heads of the table."""
-        return [Column(name, label, self._turned(order)) for name, label, order in COLUMNS]
+        return [self._column(*column) for column in COLUMNS]
 
-    def _turned(self, order: str) -> str:
-        """The order that a click on the column asks for: the other way round where it is in force."""
-        return f"-{order}" if order and order == self.order else order
+    def _column(self, name: str, label: str, order: str) -> Column:
+        if order and order == self.order:  # a click turns it round
+            return Column(name, label, f"-{order}", "ascending")
+        return Column(name, label, order, "descending" if order and f"-{order}" == self.order else "")
 
     @property
     def total(self) -> int:

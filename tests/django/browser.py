@@ -57,6 +57,14 @@ class Browser:
         field.clear()
         field.send_keys(text)
 
+    def rect(self, selector: str) -> dict[str, float]:
+        """Where it is on the page, and how large: x, y, width, height."""
+        found: dict[str, float] = self._ready(By.CSS_SELECTOR, selector).rect
+        return found
+
+    def style(self, selector: str, name: str) -> str:
+        return str(self._ready(By.CSS_SELECTOR, selector).value_of_css_property(name))
+
     def click(self, selector: str) -> None:
         self._ready(By.CSS_SELECTOR, selector).click()
 

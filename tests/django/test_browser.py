@@ -136,6 +136,22 @@ def test_an_operator_finds_what_hangs_and_releases_it(browser: Browser, reserved
     assert [name for name in reserved if backend_for().holder(name) is None] == downloads[1:]
 
 
+def test_the_page_is_laid_out_as_the_admins_own_lists_are(browser: Browser, reserved: list[str]) -> None:
+    browser.log_in(user("olga", "view_reservation", "release_reservation"), PASSWORD)
+    browser.open("/admin/reservable/reservation/")
+    browser.shows(*reserved)
+    table, choices, search = (browser.rect(one) for one in ("#result_list", "#changelist-filter", "#toolbar"))
+    assert choices["x"] >= table["x"] + table["width"]
+    assert abs(choices["y"] - search["y"]) < 50
+    assert (
+        browser.style(".breadcrumbs", "background-color") != "rgba(0, 0, 0, 0)"
+    )  # they have the admin's style
+    browser.click(".column-until .text a")
+    assert browser.has(".column-until.sorted.ascending a.toggle.ascending")
+    browser.click(".column-until a.toggle")
+    assert browser.has(".column-until.sorted.descending a.toggle.descending")
+
+
 def test_who_may_only_look_has_nothing_to_release_with(browser: Browser, reserved: list[str]) -> None:
     browser.log_in(user("vera", "view_reservation"), PASSWORD)
     browser.open("/admin/reservable/reservation/")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.utils import display_for_value
+from django.contrib.admin.utils import display_for_value, flatten_fieldsets
 from django.utils.html import format_html_join
 
 from reservable.django.queue import standing
@@ -49,6 +49,13 @@ class QueuedAdmin:
     """
 
     change_list_template = "reservable/admin/queue.html"
+    actions: Any = ()
+
+    def __init__(self: Any, model: Any, admin_site: Any) -> None:
+        super().__init__(model, admin_site)  # type: ignore[call-arg]
+        if self.actions is not None:  # which has none
+            verbs = _DONE if Status.PAUSED in options_of(model).values else ("retry", "cancel")
+            self.actions = [*self.actions, *map(_action, verbs)]
 
     def get_list_display(self: Any, request: Any) -> tuple[Any, ...]:
         shown = ("status", "priority", "queue_until", "attempts", "leased_by", "queue_error")
@@ -57,24 +64,19 @@ class QueuedAdmin:
     def get_list_filter(self: Any, request: Any) -> tuple[Any, ...]:
         return (*super().get_list_filter(request), StateFilter)  # type: ignore[misc]
 
+    def get_fields(self: Any, request: Any, obj: Any = None) -> list[Any]:
+        found = super().get_fields(request, obj)  # type: ignore[misc]
+        chosen = self.fields or ()
+        return [field for field in found if field in chosen or field not in self._queue_fields()]
+
     def get_fieldsets(self: Any, request: Any, obj: Any = None) -> Any:
         found = super().get_fieldsets(request, obj)  # type: ignore[misc]
-        return found if obj is None else [*found, ("Queue", {"fields": self._queue_fields()})]
+        shown = flatten_fieldsets(found)
+        ours = [field for field in self._queue_fields() if field not in shown]
+        return [*found, ("Queue", {"fields": ours})] if obj is not None and ours else found
 
     def get_readonly_fields(self: Any, request: Any, obj: Any = None) -> tuple[Any, ...]:
         return (*super().get_readonly_fields(request, obj), *self._queue_fields())  # type: ignore[misc]
-
-    def get_actions(self: Any, request: Any) -> Any:
-        found = super().get_actions(request)  # type: ignore[misc]
-        if self.has_change_permission(request) and "_popup" not in request.GET:
-            can_pause = Status.PAUSED in options_of(self.model).values
-            for verb in _DONE if can_pause else ("retry", "cancel"):
-                found[f"queue_{verb}"] = (
-                    _action(verb),
-                    f"queue_{verb}",
-                    f"{verb.capitalize()} selected rows",
-                )
-        return found
 
     def changelist_view(self: Any, request: Any, extra_context: Any = None) -> Any:
         counts = self.get_queryset(request).order_by().status_counts()
@@ -120,7 +122,8 @@ class QueuedAdmin:
         return ("status", *steps, "queue_until", "attempts", "leased_by", "queue_finished", "queue_errors")
 
 
-def _action(verb: str) -> Callable[[Any, Any, Any], None]:
+def _action(verb: str) -> Any:
+    @admin.action(description=f"{verb.capitalize()} selected rows", permissions=["change"])
     def act(model_admin: Any, request: Any, queryset: Any) -> None:
         rows = [*queryset]
         moved = [row for row in rows if getattr(row, verb)()]
@@ -130,4 +133,5 @@ def _action(verb: str) -> Callable[[Any, Any, Any], None]:
         left = f"; {len(rows) - len(moved)} were in another status" if len(moved) < len(rows) else ""
         model_admin.message_user(request, f"{len(moved)} {_DONE[verb]}{left}.", level)
 
+    act.__name__ = f"queue_{verb}"
     return act

@@ -129,8 +129,8 @@ class Queued(models.Model):
     # As Django calls them
 
     @classmethod
-    def from_db(cls, db: Any, field_names: Any, values: Any) -> Any:
-        row = super().from_db(db, field_names, values)
+    def from_db(cls, db: Any, field_names: Any, values: Any, **options: Any) -> Any:
+        row = super().from_db(db, field_names, values, **options)
         remember(row)
         return row
 

@@ -125,3 +125,58 @@ def test_a_form_that_is_saved_does_not_touch_the_lease() -> None:
     lease.complete()
     row = jobs().get()
     assert (row.title, row.priority, row.status) == ("new", 5, "succeeded")
+
+
+def test_what_the_queue_has_of_a_row_is_shown_once_and_of_a_new_one_not_at_all() -> None:
+    row = jobs().create(title="x")
+    client = browser("view_job", "change_job", "add_job")
+    changing = client.get(f"{PAGE}{row.pk}/change/").content.decode()
+    for field in ("status", "queue_until", "attempts", "leased_by", "queue_finished", "queue_errors"):
+        assert changing.count(f"field-{field}") == 1
+    adding = client.get(f"{PAGE}add/").content.decode()
+    assert 'name="title"' in adding
+    assert 'name="priority"' in adding
+    assert "field-queue_until" not in adding
+    assert "DatabaseDefault" not in adding
+
+
+def test_fields_that_the_admin_chooses_itself_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    from django.contrib import admin
+    from django.test import RequestFactory
+
+    from tests.django.shop.models import Job
+
+    row = jobs().create(title="x")
+    ours = admin.site._registry[Job]
+    request = RequestFactory().get(PAGE)
+    monkeypatch.setattr(ours, "fields", ("title", "status"))
+    (_, own), (_, queue) = ours.get_fieldsets(request, row)
+    assert own["fields"] == ["title", "status"]
+    assert "status" not in queue["fields"]
+    assert "attempts" in queue["fields"]
+    assert [fields["fields"] for _, fields in ours.get_fieldsets(request)] == [["title", "status"]]
+
+
+def test_actions_of_the_class_itself_stand_beside_the_queues() -> None:
+    from django.contrib import admin
+    from django.contrib.auth.models import User
+    from django.test import RequestFactory
+
+    from reservable.django.queue.admin import QueuedAdmin
+    from tests.django.shop.models import Job
+
+    class Own(QueuedAdmin, admin.ModelAdmin):
+        @admin.action
+        def print_them(self, request: Any, queryset: Any) -> None:
+            """Nothing."""
+
+        actions = ("print_them",)
+
+    class Bare(QueuedAdmin, admin.ModelAdmin):
+        actions = None
+
+    request = RequestFactory().get(PAGE)
+    request.user = User(is_superuser=True, is_active=True)
+    queues = {"queue_pause", "queue_resume", "queue_retry", "queue_cancel"}
+    assert {"print_them", *queues} <= {*Own(Job, admin.site).get_actions(request)}
+    assert Bare(Job, admin.site).get_actions(request) == {}
