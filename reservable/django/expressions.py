@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
 
 from django.db import models
 from sqlalchemy import Dialect, Uuid, exists, literal_column, select
@@ -12,8 +15,29 @@ from reservable.backends.database.clock import clock
 from reservable.backends.database.naming import UUIDS, name_in_sql
 from reservable.django.backend import DjangoBackend
 from reservable.django.homes import StandIn, store_of
-from reservable.django.identity import identity_of
+from reservable.django.identity import RowIdentity, identity_of
 from reservable.errors import NotSupported
+
+
+class Ours(NamedTuple):
+    """Grants that do not count for the rows of this model and the key."""
+
+    model: str
+    key: str
+    fences: Sequence[int]
+
+
+_ours: ContextVar[Ours | None] = ContextVar("reservable_ours", default=None)
+
+
+@contextmanager
+def without(row: RowIdentity, key: str, fences: Sequence[int]) -> Iterator[None]:
+    """Have querysets that are run here see rows as if these grants were not there; the key is encoded already."""
+    before = _ours.set(Ours(row.model, key, fences))
+    try:
+        yield
+    finally:
+        _ours.reset(before)
 
 
 class IsReserved(models.Func):
@@ -46,8 +70,11 @@ class IsReserved(models.Func):
             self.backend.prefix,
         )
         now = select(clock()).scalar_subquery()
-        taken = exists(select(literal_column("1")).where(held.c.name == name, held.c.until > now))
-        return _written(taken, self.backend), ()
+        taken: Any = select(literal_column("1")).where(held.c.name == name, held.c.until > now)
+        ours = _ours.get()
+        if ours is not None and (ours.model, ours.key) == (self.row.model, self.key):
+            taken = taken.where(held.c.fence.not_in(ours.fences))
+        return _written(exists(taken), self.backend), ()
 
 
 def _written(condition: Any, backend: DjangoBackend) -> str:

@@ -7,12 +7,12 @@ from typing import Any
 
 from reservable.django.backend import DjangoBackend
 from reservable.django.candidates import Candidates
-from reservable.django.expressions import is_reserved
+from reservable.django.expressions import is_reserved, without
 from reservable.django.homes import store_of
 from reservable.django.mixin import account_of, must_be_blocking
 from reservable.finding.batches import InBatches
 from reservable.finding.front import FromTheFront
-from reservable.finding.search import Key, purpose
+from reservable.finding.search import Found, Key, purpose
 from reservable.finding.taking import Taking
 from reservable.handles import Handle, Reservation
 
@@ -37,8 +37,9 @@ class Finding(Taking):
         else:
             self.search = InBatches(self.backend, self.candidates, self.purpose)
 
-    def read_again(self, keys: Sequence[Key]) -> Iterable[tuple[Key, Any]]:
-        return self.candidates.again(keys)
+    def read_again(self, found: Sequence[Found]) -> Iterable[tuple[Key, Any]]:
+        with without(self.candidates.identity, self.purpose.key, [one.grant.fence for one in found]):
+            return self.candidates.again([one.key for one in found])
 
     def handle(self, instance: Any, name: str) -> Handle:
         handle = self.purpose.handle(Reservation, self.backend, name, account_of(instance))

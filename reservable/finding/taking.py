@@ -35,8 +35,11 @@ class Taking(ABC):
     search: Search
 
     @abstractmethod
-    def read_again(self, keys: Sequence[Key]) -> Iterable[tuple[Key, Any]]:
-        """The rows that match still, of those that are reserved now: instances with their keys."""
+    def read_again(self, found: Sequence[Found]) -> Iterable[tuple[Key, Any]]:
+        """The rows that match still, of those that are reserved now: instances with their keys.
+
+        Where the caller asks for rows that are unreserved for this very purpose, these grants do not count.
+        """
 
     @abstractmethod
     def handle(self, instance: Any, name: str) -> Handle:
@@ -97,7 +100,7 @@ class Taking(ABC):
         brought: list[Taken] = []
         missing: dict[Key, Found] = {one.key: one for one in found}
         try:
-            for key, instance in self.read_again(list(missing)):
+            for key, instance in self.read_again(found):
                 if key in missing:
                     brought.append(self._hand_over(instance, missing.pop(key)))
             for key, one in [*missing.items()]:

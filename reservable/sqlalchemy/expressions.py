@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from hashlib import sha1
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, inspect
+from sqlalchemy import BigInteger, ColumnElement, bindparam, exists, inspect
 from sqlalchemy.orm import Mapper
 
 from reservable import names
@@ -13,6 +14,9 @@ from reservable.backends.database.naming import name_in_sql
 from reservable.errors import NotSupported
 from reservable.sqlalchemy.homes import table_of
 from reservable.sqlalchemy.identity import Identity, identity_of
+
+NOBODYS = -1
+"""No grant has this fence."""
 
 
 def reserved(entity: Any, key: Any) -> ColumnElement[bool]:
@@ -27,13 +31,23 @@ def reserved(entity: Any, key: Any) -> ColumnElement[bool]:
     table, prefix = table_of(mapper.class_)
     held = table.alias()
     columns = [getattr(entity, attribute) for attribute in identity.attributes]
-    name = name_in_sql(identity, columns, names.plain_name(key), prefix)
-    return exists().where(held.c.name == name, held.c.until > clock()).correlate_except(held)
+    plain = names.plain_name(key)
+    name = name_in_sql(identity, columns, plain, prefix)
+    ours = bindparam(but_ours(identity, plain), [NOBODYS], BigInteger(), expanding=True)
+    theirs = held.c.fence.not_in(ours)
+    return exists().where(held.c.name == name, held.c.until > clock(), theirs).correlate_except(held)
 
 
 def unreserved(entity: Any, key: Any) -> ColumnElement[bool]:
     """The rows that are not: see `reserved`."""
     return ~reserved(entity, key)
+
+
+def but_ours(identity: Identity, key: str) -> str:
+    """The parameter for the fences of grants that do not count: whoever was just granted rows reads them again by it."""
+    return (
+        f"reservable_ours_{sha1(f'{identity.model}:{key}'.encode(), usedforsecurity=False).hexdigest()[:16]}"
+    )
 
 
 def must_be_in_sql(identity: Identity) -> None:

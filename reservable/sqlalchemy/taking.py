@@ -11,13 +11,14 @@ from sqlalchemy.orm import Session, scoped_session
 from reservable.backends.database import DatabaseBackend
 from reservable.errors import NotSupported
 from reservable.finding.batches import InBatches
-from reservable.finding.search import Key, purpose
+from reservable.finding.search import Found, Key, purpose
 from reservable.finding.taking import Taking
 from reservable.handles import Handle
 from reservable.sqlalchemy import homes, reader
 from reservable.sqlalchemy.batches import KeysInOrder
 from reservable.sqlalchemy.candidates import Candidates, as_executed
 from reservable.sqlalchemy.colours import Colour
+from reservable.sqlalchemy.expressions import but_ours
 from reservable.sqlalchemy.greenlets import in_greenlet
 from reservable.sqlalchemy.reading import Reading
 from reservable.sqlalchemy.search import Beside
@@ -58,10 +59,13 @@ class Finding(Taking):
     def see_through(self, work: Callable[[], T], undo: Callable[[T | None], object]) -> T:
         return self._colour.see_through(work, undo)
 
-    def read_again(self, keys: Sequence[Key]) -> Iterator[tuple[Key, Any]]:
-        for key in keys:
-            self.candidates.identity.pk(key)  # raises for one too long for Python, though not for SQL
-        statement = self.candidates.again(keys)
+    def read_again(self, found: Sequence[Found]) -> Iterator[tuple[Key, Any]]:
+        for one in found:
+            self.candidates.identity.pk(one.key)  # raises for one too long for Python, though not for SQL
+        statement = self.candidates.again([one.key for one in found])
+        ours = but_ours(self.candidates.identity, self.purpose.key)
+        if self.candidates.has(ours):
+            statement = statement.params(**{ours: [one.grant.fence for one in found]})
         # Read to the end though the call may be cancelled, and only then moved, in the caller's own time.
         read = self._colour.see_through(
             lambda: self.reading(lambda connection: reader.read(self.session, connection, statement)),

@@ -167,6 +167,19 @@ def test_reserved_and_unreserved_are_filters(videos: Videos) -> None:
     assert objects().filter(title="").unreserved("k").filter(place__gt=1).count() == 1
 
 
+def test_rows_that_are_unreserved_for_this_very_purpose_are_found_though_they_are_ours_then(
+    videos: Videos,
+) -> None:
+    every = videos(5)
+    every[0].reserve("k")
+    free = objects().unreserved("k").order_by("place")
+    assert free.first_reserved("k") == every[1]
+    assert free.take_reserved("k", limit=2) == every[2:4]
+    assert list(free.each_reserved("k")) == every[4:]
+    assert free.first_reserved("k") is None
+    assert free.unreserved("other").first_reserved("other") is None
+
+
 def test_reserved_knows_every_primary_key_that_sql_can_write(alias: str) -> None:
     from tests.django.shop.models import Book, Day, Film, Seat, Ticket
 

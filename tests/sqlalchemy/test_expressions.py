@@ -240,3 +240,8 @@ def names_agree(place: Place, paths: set[str]) -> None:
     assert len(rows) == len(paths)
     for path, name in rows:
         assert name == f"shop:{identity.name([path], 'key')}"
+
+
+@pytest.mark.parametrize("model", [Video, Parcel, Seat])
+def test_statements_can_be_printed_without_a_database(model: Any, sessions: Sessions):
+    assert "NOT (EXISTS" in str(select(model).where(unreserved(model, "k")))

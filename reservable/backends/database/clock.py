@@ -21,6 +21,8 @@ class clock(FunctionElement[int]):  # noqa: N801 - reads as the SQL function it 
 
 @compiles(clock)
 def _unknown(element: clock, compiler: Any, **_: Any) -> str:
+    if compiler.dialect.name == "default":  # only to be read: print(statement)
+        return "clock()"
     raise NotImplementedError(f"no clock for the dialect {compiler.dialect.name}")
 
 

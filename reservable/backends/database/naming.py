@@ -107,6 +107,13 @@ class percent_encoded(FunctionElement[str]):  # noqa: N801 - as above
     inherit_cache = True
 
 
+@compiles(percent_encoded)
+def _percent_unknown(element: percent_encoded, compiler: Any, **options: Any) -> str:
+    if compiler.dialect.name == "default":  # only to be read: print(statement)
+        return f"percent_encoded({compiler.process(element.clauses.clauses[0], **options)})"
+    raise NotImplementedError(f"no names for the dialect {compiler.dialect.name}")
+
+
 @compiles(percent_encoded, "postgresql")
 def _percent_postgresql(element: percent_encoded, compiler: Any, **options: Any) -> str:
     text = f'(({compiler.process(element.clauses.clauses[0], **options)})::text COLLATE "C")'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from sqlalchemy import exists, select
+from sqlalchemy.orm import aliased
 
 from reservable import each_reserved, first_reserved, take_reserved
 from tests.sqlalchemy.finding.models import Author, Comment, Video
@@ -122,3 +123,37 @@ def test_an_iteration_goes_on_behind_a_row_that_stopped_matching(shared: World):
             done(shared, video.id)
     assert got == [2, 3, 4]
     assert shared.reserved() == [2, 3, 4]
+
+
+def test_rows_that_are_unreserved_for_this_very_purpose_are_found_though_they_are_ours_then(database: World):
+    database.add_videos(5)
+    database.reserve(1)
+    free = WAITING.where(Video.unreserved(KEY))
+    found = first_reserved(database.session(), free, KEY)
+    assert found is not None
+    assert found.id == 2
+    assert [video.id for video in take_reserved(database.session(), free, KEY, limit=2)] == [3, 4]
+    assert [video.id for video in each_reserved(database.session(), free, KEY)] == [5]
+    assert first_reserved(database.session(), free, KEY) is None
+    assert database.reserved() == [1, 2, 3, 4, 5]
+
+
+def test_a_row_that_is_reserved_for_another_purpose_meanwhile_is_given_back(database: World):
+    database.add_videos(2)
+    free = WAITING.where(Video.unreserved("maintenance"), Video.unreserved(KEY))
+    with before_statement(REREAD, lambda: database.reserve(1, key="maintenance")):
+        found = first_reserved(database.session(), free, KEY)
+    assert found is not None
+    assert found.id == 2
+    assert database.reserved() == [2]
+
+
+def test_other_rows_that_a_filter_asks_for_are_looked_at_as_they_are(database: World):
+    database.add_videos(3)
+    database.reserve(3)
+    another = aliased(Video)
+    with_a_free_neighbour = WAITING.where(
+        exists().where(another.id == Video.id + 1, another.unreserved(KEY)), Video.unreserved(KEY)
+    )
+    found = take_reserved(database.session(), with_a_free_neighbour, KEY, limit=9)
+    assert [video.id for video in found] == [1]
