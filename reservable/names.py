@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
+from typing import Any
 from urllib.parse import quote, quote_from_bytes, unquote
 
 from reservable.errors import ConfigurationError, InvalidKey, UnidentifiedInstance
@@ -82,6 +83,19 @@ def table_model(name: str, schema: str | None = None) -> str:
     """Return the encoded model of a table: `name` or `schema.name`; a dot inside either is encoded as well."""
     parts = [schema, name] if schema else [name]
     return _fitting(".".join(encode(part, "table name").replace(".", "%2E") for part in parts), "table name")
+
+
+def must_share(model: type[Any], root: type[Any], attribute: str) -> None:
+    """Raises `ConfigurationError` where two classes of the same rows would name or keep their reservations in two ways."""
+    if getattr(model, attribute, None) != getattr(root, attribute, None):
+        raise not_shared(model, root, attribute)
+
+
+def not_shared(model: type[Any], root: type[Any], attribute: str) -> ConfigurationError:
+    """The error of `must_share`."""
+    return ConfigurationError(
+        f"{model.__name__} and {root.__name__} share their rows and must share one {attribute}: set it on {root.__name__}"
+    )
 
 
 def chosen_model(text: object) -> str:

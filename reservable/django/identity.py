@@ -11,7 +11,7 @@ from django.db import models
 
 from reservable import names
 from reservable.backends.database.naming import INTEGER, TEXT, UUIDS
-from reservable.errors import ConfigurationError, InvalidKey, UnidentifiedInstance
+from reservable.errors import InvalidKey, UnidentifiedInstance
 
 
 class RowIdentity:
@@ -103,12 +103,9 @@ def root_of(model: Any) -> Any:
 
 
 def _name(model: Any, root: Any) -> str:
-    own, chosen = (getattr(cls, "__reservable_name__", None) for cls in (model, root))
-    if own != chosen:
-        raise ConfigurationError(
-            f"{model.__name__} and {root.__name__} share their rows and must share one __reservable_name__: set it "
-            f"on {root.__name__}"
-        )
+    names.must_share(model, root, "__reservable_name__")
+    names.must_share(model, root, "__reservable_backend__")
+    chosen = getattr(root, "__reservable_name__", None)
     if chosen is not None:
         return names.chosen_model(chosen)
     return names.table_model(root._meta.model_name, root._meta.app_label)

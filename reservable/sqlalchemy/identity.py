@@ -18,7 +18,7 @@ from sqlalchemy.types import CHAR, NCHAR, Enum, String, TypeDecorator, TypeEngin
 
 from reservable import names
 from reservable.backends.database.naming import INTEGER, TEXT, UUIDS
-from reservable.errors import ConfigurationError, InvalidKey, NotSupported, UnidentifiedInstance
+from reservable.errors import InvalidKey, NotSupported, UnidentifiedInstance
 
 _BEYOND = 2**64
 """More than the integer column of any database holds."""
@@ -143,10 +143,8 @@ def _root(mapper: Mapper[Any]) -> Mapper[Any]:
 def _model(mapper: Mapper[Any], root: Mapper[Any]) -> str:
     chosen, own = _chosen_name(root, root), _chosen_name(mapper, root)
     if own != chosen:
-        raise ConfigurationError(
-            f"{mapper.class_.__name__} and {root.class_.__name__} share their rows and must share one "
-            f"__reservable_name__: set it on {root.class_.__name__}"
-        )
+        raise names.not_shared(mapper.class_, root.class_, "__reservable_name__")
+    names.must_share(mapper.class_, root.class_, "__reservable_backend__")
     if chosen is not None:
         return names.chosen_model(chosen)
     table = root.local_table

@@ -131,13 +131,17 @@ def test_a_missing_table_is_a_warning_where_databases_are_checked(monkeypatch: p
             cursor.execute("ALTER TABLE away RENAME TO reservations")
 
 
-def test_only_the_root_of_shared_rows_names_them(project: object) -> None:
+@pytest.mark.parametrize(
+    ("attribute", "value"), [("__reservable_name__", "other"), ("__reservable_backend__", "memory://")]
+)
+def test_only_the_root_of_shared_rows_says_how_they_are_called_and_where_they_live(
+    project: object, monkeypatch: pytest.MonkeyPatch, attribute: str, value: str
+) -> None:
     from reservable.django.identity import RowIdentity
-    from tests.django.shop.models import Short
+    from tests.django.shop.models import Short, Video
 
-    Short.__reservable_name__ = "other"
-    try:
-        with pytest.raises(ConfigurationError, match="set it on Video"):
-            RowIdentity(Short)
-    finally:
-        del Short.__reservable_name__
+    monkeypatch.setattr(Short, attribute, value, raising=False)
+    with pytest.raises(ConfigurationError, match=f"{attribute}: set it on Video"):
+        RowIdentity(Short)
+    monkeypatch.setattr(Video, attribute, value, raising=False)
+    assert RowIdentity(Short).model == RowIdentity(Video).model

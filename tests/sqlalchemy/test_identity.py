@@ -233,3 +233,13 @@ def test_a_class_that_shares_rows_cannot_choose_another_name():
 
     with pytest.raises(ConfigurationError, match="__reservable_name__"):
         name(Wolf(id=1))
+
+
+@pytest.mark.usefixtures("in_memory")
+def test_a_class_that_shares_rows_cannot_keep_its_reservations_elsewhere():
+    class Fox(Dog):
+        __mapper_args__ = {"polymorphic_identity": "fox"}  # noqa: RUF012
+        __reservable_backend__ = "memory://"
+
+    with pytest.raises(ConfigurationError, match="__reservable_backend__: set it on Animal"):
+        name(Fox(id=1))
