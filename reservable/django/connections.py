@@ -18,6 +18,7 @@ from reservable.backends.database.failures import core_errors, driver_errors, sh
 from reservable.backends.database.preparing import prepare
 from reservable.django.companions import BUSY, close_all, companion
 from reservable.django.dialects import bare_connection, engine_of, introduced
+from reservable.django.locking import keeps_out
 from reservable.errors import BackendError
 
 T = TypeVar("T")
@@ -78,7 +79,9 @@ class DjangoConnections:
             if found is Trouble.LOST:
                 _discard(used)
             if found is Trouble.CONTENDED and self.dialect.name == "sqlite" and beside and not self._apart:
-                raise BackendError(OWN_TRANSACTION) from error
+                [journal] = used.connection.execute("PRAGMA journal_mode").fetchone()
+                if keeps_out(own, journal):
+                    raise BackendError(OWN_TRANSACTION) from error
             raise translated(found, error, self.url) from error
         except BaseException:
             # Interrupted in the middle of an answer: the next one must not read it.

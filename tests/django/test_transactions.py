@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import sqlite3
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -75,7 +79,6 @@ def test_a_refusal_inside_a_transaction_does_not_harm_it(server: str) -> None:
 
 
 def test_inside_a_transaction_it_is_there_for_others_at_once(server: str) -> None:
-    from concurrent.futures import ThreadPoolExecutor
 
     from django.db import connections, transaction
 
@@ -119,7 +122,6 @@ def test_manual_transactions_are_left_alone_too(server: str) -> None:
 
 
 def test_an_old_snapshot_is_not_believed(server: str) -> None:
-    from concurrent.futures import ThreadPoolExecutor
 
     from django.db import connections, transaction
 
@@ -174,6 +176,58 @@ def test_sqlite_says_at_once_that_the_callers_own_write_is_in_the_way(sqlite: st
     one.refresh_from_db()
     assert one.title == "written"
     assert one.reserve("k")
+
+
+@pytest.mark.parametrize(("journal", "reads"), [("delete", False), ("wal", False), ("wal", True)])
+def test_sqlite_waits_for_a_neighbour_who_writes_though_a_transaction_is_open_here(
+    sqlite: str, journal: str, reads: bool
+) -> None:
+    from django.db import connection, transaction
+
+    from reservable.django.companions import close_all
+
+    one = video()
+    written = threading.Event()
+
+    def write() -> None:
+        with closing(sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)) as neighbour:
+            neighbour.execute("BEGIN IMMEDIATE")
+            neighbour.execute("UPDATE shop_video SET title = 'by a neighbour'")
+            written.set()
+            time.sleep(0.6)  # twice as long as it takes to look once
+            neighbour.execute("COMMIT")
+
+    with connection.cursor() as cursor:
+        cursor.execute(f"PRAGMA journal_mode = {journal}")
+    try:
+        with ThreadPoolExecutor(1) as pool, transaction.atomic():
+            if reads:
+                assert type(one).objects.count() == 1
+            neighbour = pool.submit(write)
+            assert written.wait(5)
+            assert one.reserve("k") is True
+            neighbour.result()
+    finally:
+        close_all()
+        connection.close()
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA journal_mode = delete")
+
+
+def test_sqlite_knows_of_what_an_operators_verb_has_written(sqlite: str) -> None:
+    from django.db import transaction
+
+    from tests.django.shop.models import Job
+
+    one, job = video(), Job.objects.create()
+    with transaction.atomic():
+        assert job.pause()
+        asked = time.monotonic()
+        with pytest.raises(BackendError, match="before the atomic block"):
+            one.reserve("k")
+        assert time.monotonic() - asked < 2
+    with transaction.atomic():  # of this one nothing is in the way
+        assert one.reserve("k")
 
 
 def test_sqlite_beside_a_database_of_its_own_works_in_every_transaction(sqlite: str) -> None:

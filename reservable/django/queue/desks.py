@@ -17,6 +17,7 @@ from reservable.backends.database.dialects import check_version
 from reservable.backends.database.repeating import steadily_told
 from reservable.django.connections import DjangoConnections, in_testcase
 from reservable.django.homes import is_in_memory
+from reservable.django.locking import witness_of
 from reservable.django.mixin import must_be_blocking
 from reservable.django.queue.guard import remember
 from reservable.django.queue.queues import ModelQueue, queue_of
@@ -133,6 +134,8 @@ class ModelDesk(Desk):
         own.validate_no_broken_transaction()
         own.close_if_health_check_failed()
         own.ensure_connection()
+        if own.vendor == "sqlite":
+            witness_of(own).note(writes=True)
         with own.wrap_database_errors, driver_errors():
             return self.on_driver(own.connection, work)
 
