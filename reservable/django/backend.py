@@ -10,6 +10,7 @@ from django.db import DEFAULT_DB_ALIAS
 from reservable.backends.database.failures import NoTable
 from reservable.backends.database.schema import DEFAULT_TABLE, reservations_table
 from reservable.backends.database.table import TableBackend
+from reservable.django.blocking import must_be_blocking
 from reservable.django.connections import DjangoConnections
 from reservable.errors import ConfigurationError
 
@@ -54,6 +55,10 @@ class DjangoBackend(TableBackend):
             made.execution.connections = made.lender
             self._kept_alive_by = made._kept_alive_by = made
         return self._kept_alive_by
+
+    def must_be_blocking(self) -> None:
+        """Raises Django's `SynchronousOnlyOperation` where an event loop runs."""
+        must_be_blocking()
 
     def make_table(self, error: NoTable) -> None:
         database = "" if self.alias == DEFAULT_DB_ALIAS else f" --database={self.alias}"

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from reservable.django.backend import DjangoBackend
+from reservable.django.blocking import must_be_blocking
 from reservable.django.candidates import Candidates
 from reservable.django.expressions import is_reserved, without
 from reservable.django.homes import store_of
-from reservable.django.mixin import account_of, must_be_blocking
+from reservable.django.mixin import account_of
 from reservable.finding.batches import InBatches
 from reservable.finding.front import FromTheFront
 from reservable.finding.search import Found, Key, purpose

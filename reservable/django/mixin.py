@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 from weakref import ref
 
 from django.db.models.signals import class_prepared
-from django.utils.asyncio import async_unsafe
 
 from reservable.backends.asynchronous import AsyncBackend
 from reservable.backends.base import Backend
 from reservable.backends.opening import Store
+from reservable.django.blocking import must_be_blocking
 from reservable.django.homes import store_of
 from reservable.django.identity import identity_of
 from reservable.django.preparing import prepare
@@ -26,6 +26,9 @@ class Account(Holdings):
         super().__init__()
         self.owner = ref(instance)
         self.row: str | None = None
+
+    def must_be_blocking(self) -> None:
+        must_be_blocking()
 
 
 class ModelRows(Rows):
@@ -78,17 +81,6 @@ class Reservable(ReservableRow):
 
 # As users import it, for their migrations name the bases of a model.
 Reservable.__module__ = "reservable.django"
-
-
-_in_loops: Any = async_unsafe(
-    "You cannot call this from an async context - use its twin (areserve, arelease, ais_reserved, areservation, "
-    "afirst_reserved ...), a thread or sync_to_async."
-)(lambda: None)
-
-
-def must_be_blocking() -> None:
-    """Raises Django's `SynchronousOnlyOperation` where an event loop runs."""
-    _in_loops()
 
 
 def account_of(instance: Any) -> Account:

@@ -78,10 +78,12 @@ class Reservation(Handle):
 
     def break_(self) -> bool:
         """Take the name from whoever holds it, for operators; False when nobody does."""
+        self._must_be_blocking()
         return self.backend.break_(self.name)
 
     def holder(self) -> Holder | None:
         """Who holds the name now: a pure read, by anybody; None when nobody does."""
+        self._must_be_blocking()
         return self.backend.holder(self.name)
 
     def check(self) -> None:
@@ -111,6 +113,7 @@ class Reservation(Handle):
         """Perform the plan; one that waits, with one watch on the name, opened when there is first something to
         wait for.
         """
+        self._must_be_blocking()
         if not waits:
             return run(plan, partial(_perform, self.backend))
         watch: Any = None
@@ -125,6 +128,14 @@ class Reservation(Handle):
 
         with ExitStack() as opened:
             return run(plan, perform)
+
+    def _must_be_blocking(self) -> None:
+        """Before anything has changed: raises what the row's ORM, or the backend, has for a caller in an event loop."""
+        if self._ledger is not None:
+            self._ledger.must_be_blocking()
+        mind = getattr(self.backend, "must_be_blocking", None)
+        if mind is not None:
+            mind()
 
     def _found(self) -> None:
         if self._lost is not None:

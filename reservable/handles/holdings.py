@@ -58,6 +58,9 @@ class Holdings:
         ]
         account.grants.append((ref(worker()), handle))
 
+    def must_be_blocking(self) -> None:
+        """Raises where blocking code must not be called; not every ORM minds."""
+
     def holding(self, name: str) -> Handle | None:
         """The handle on the grant of this key that stands, as far as we know; the latest one."""
         account = self._accounts.get(_key(name))

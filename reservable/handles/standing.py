@@ -28,6 +28,9 @@ class Ledger(Protocol):
     def granted(self, handle: Any) -> None:
         """The handle holds its name now."""
 
+    def must_be_blocking(self) -> None:
+        """Raises where blocking code must not be called."""
+
 
 class Standing:
     """The grant of one handle, and what becomes of it."""

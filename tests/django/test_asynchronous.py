@@ -187,3 +187,43 @@ def test_redis_is_asked_by_its_own_client_for_asyncio(
     for _ in range(2):  # one event loop after the other
         asyncio.run(work())
         two.release("k")
+
+
+@pytest.mark.parametrize("where", [None, "memory://"])
+@pytest.mark.parametrize("verb", ["acquire", "extend", "release", "break_", "holder", "check"])
+def test_a_handle_for_blocking_code_that_is_refused_in_a_loop_is_as_it_was(
+    alias: str, where: str | None, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from django.core.exceptions import SynchronousOnlyOperation
+
+    [one] = videos(1)
+    if where is not None:
+        monkeypatch.setattr(type(one), "__reservable_backend__", where, raising=False)
+    handle = one.reservation("k", 60, renew=True)
+    assert handle.acquire()
+    standing = handle.token, handle.expires_at
+
+    async def work() -> None:
+        with pytest.raises(SynchronousOnlyOperation, match="arelease"):
+            getattr(handle, verb)(*([5] if verb == "extend" else []))
+
+    asyncio.run(work())
+    assert handle.held
+    assert not handle.lost.is_set()
+    assert (handle.token, handle.expires_at) == standing
+    assert handle.release() is True
+
+
+def test_so_is_one_of_a_name_without_a_model(alias: str) -> None:
+    from django.core.exceptions import SynchronousOnlyOperation
+
+    handle = reservable.reservation("nightly", 60)
+    assert handle.acquire()
+
+    async def work() -> None:
+        with pytest.raises(SynchronousOnlyOperation):
+            handle.release()
+
+    asyncio.run(work())
+    assert handle.held
+    assert handle.release() is True

@@ -15,10 +15,10 @@ from sqlalchemy.exc import DBAPIError
 
 from reservable.backends.database.dialects import check_version
 from reservable.backends.database.repeating import steadily_told
+from reservable.django.blocking import must_be_blocking
 from reservable.django.connections import DjangoConnections, in_testcase
 from reservable.django.homes import is_in_memory
 from reservable.django.locking import witness_of
-from reservable.django.mixin import must_be_blocking
 from reservable.django.queue.guard import remember
 from reservable.django.queue.queues import ModelQueue, queue_of
 from reservable.django.queue.transaction import AtomicCaller
