@@ -48,33 +48,34 @@ class IsReserved(models.Func):
 
     output_field: Any = models.BooleanField()
 
-    def __init__(self, *columns: Any, row: Any, key: str, backend: DjangoBackend) -> None:
+    def __init__(self, *columns: Any, model: Any, key: str) -> None:
         super().__init__(*columns)
-        self.row, self.key, self.backend = row, key, backend
+        self.model, self.key = model, key
 
     def as_sql(self, compiler: Any, connection: Any, *_: Any, **__: Any) -> Any:
-        if connection.alias != self.backend.alias:
+        row, backend = identity_of(self.model), _table_of(self.model)
+        if connection.alias != backend.alias:
             raise NotSupported(
                 f"reserved() and unreserved() join the table of reservations, which is in the database "
-                f"{self.backend.alias!r}, and this query goes to {connection.alias!r}: use first_reserved() and "
+                f"{backend.alias!r}, and this query goes to {connection.alias!r}: use first_reserved() and "
                 "is_reserved(), which work across databases"
             )
         columns = [compiler.compile(column)[0] for column in self.get_source_expressions()]
         native = connection.features.has_native_uuid_field
-        types = [Uuid(native_uuid=native) if kind == UUIDS else NullType() for kind in self.row.kinds]
-        held = self.backend.table.alias("reservable_held")
+        types = [Uuid(native_uuid=native) if kind == UUIDS else NullType() for kind in row.kinds]
+        held = backend.table.alias("reservable_held")
         name = name_in_sql(
-            self.row,
+            row,
             [literal_column(text, type_) for text, type_ in zip(columns, types, strict=True)],
             self.key,
-            self.backend.prefix,
+            backend.prefix,
         )
         now = select(clock()).scalar_subquery()
         taken: Any = select(literal_column("1")).where(held.c.name == name, held.c.until > now)
         ours = _ours.get()
-        if ours is not None and (ours.model, ours.key) == (self.row.model, self.key):
+        if ours is not None and (ours.model, ours.key) == (row.model, self.key):
             taken = taken.where(held.c.fence.not_in(ours.fences))
-        return _written(exists(taken), self.backend), ()
+        return _written(exists(taken), backend), ()
 
 
 def _written(condition: Any, backend: DjangoBackend) -> str:
@@ -95,15 +96,21 @@ def is_reserved(queryset: Any, key: str) -> Any:
     if isinstance(backend, StandIn):
         held = [identity.key(holder.name) for holder in backend.list(f"{identity.model}:*:{key}")]
         return identity.among(held)
-    if not isinstance(backend, DjangoBackend):
-        raise NotSupported(
-            f"reserved() and unreserved() are SQL, and reservations of {model.__name__} live in {backend!r}: keep them "
-            "in the project's database, or use first_reserved() and is_reserved(), which work with every store"
-        )
+    _table_of(model)
     if not identity.in_sql:
         fields = ", ".join(type(field).__name__ for field in identity.fields)
         raise NotSupported(
             f"SQL cannot compute the names of {model.__name__}'s reservations from its primary key ({fields}): integers, "
             "UUIDs and text can; first_reserved() and is_reserved() work with every type"
         )
-    return IsReserved(*map(models.F, identity.attributes), row=identity, key=key, backend=backend)
+    return IsReserved(*map(models.F, identity.attributes), model=model, key=key)
+
+
+def _table_of(model: Any) -> DjangoBackend:
+    backend = store_of(model).given
+    if not isinstance(backend, DjangoBackend):
+        raise NotSupported(
+            f"reserved() and unreserved() are SQL, and reservations of {model.__name__} live in {backend!r}: keep them "
+            "in the project's database, or use first_reserved() and is_reserved(), which work with every store"
+        )
+    return backend

@@ -73,16 +73,18 @@ class ReservableQuerySet(models.QuerySet):
             yield following[0]
 
     def reserved(self, key: Any) -> Self:
-        """The rows that are reserved for this purpose now.
+        """The rows that are reserved for this purpose now; asked where they are written, never a replica.
 
         `NotSupported` while reservations live outside the database of this queryset.
         """
         found: Self = self.filter(is_reserved(self, plain_name(key)))
+        found._for_write = True
         return found
 
     def unreserved(self, key: Any) -> Self:
         """The rows that nobody has reserved for this purpose now. As `reserved`."""
         found: Self = self.exclude(is_reserved(self, plain_name(key)))
+        found._for_write = True
         return found
 
     async def _taken(self, key: Any, duration: Any, limit: int) -> list[Taken]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from io import StringIO
 from typing import Any
@@ -165,6 +166,16 @@ def test_reserved_and_unreserved_are_filters(videos: Videos) -> None:
     assert list(objects().reserved("k")) == [one]
     assert list(objects().unreserved("k").order_by("place")) == [two, three]
     assert objects().filter(title="").unreserved("k").filter(place__gt=1).count() == 1
+
+
+def test_such_a_queryset_can_be_pickled_and_asked_later(videos: Videos) -> None:
+    one, two = videos(2)
+    one.reserve("k")
+    text = pickle.dumps(objects().unreserved("k").query)
+    again = objects().all()
+    again.query = pickle.loads(text)
+    assert list(again) == [two]
+    assert list(pickle.loads(pickle.dumps(objects().reserved("k")))) == [one]
 
 
 def test_rows_that_are_unreserved_for_this_very_purpose_are_found_though_they_are_ours_then(

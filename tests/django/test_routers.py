@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from reservable import NotSupported
 from tests.django.project import pointed
 
 pytestmark = pytest.mark.usefixtures("clean")
@@ -40,7 +41,10 @@ def test_reads_may_go_to_a_replica_and_reservations_never() -> None:
         found = model().objects.ready_for_download().first_reserved("k")
         assert found == two
         assert found._state.db == "default"
-        assert list(model().objects.using("default").reserved("k")) == [two]
+        assert list(model().objects.reserved("k")) == [two]
+        assert model().objects.filter(path="").unreserved("k").order_by("pk").count() == 0
+        with pytest.raises(NotSupported, match="'other'"):
+            list(model().objects.using("other").reserved("k"))
         assert found.release("k")
 
 
@@ -57,8 +61,6 @@ def test_using_is_honoured_and_the_reservations_have_one_place() -> None:
 
 
 def test_the_model_of_the_reservations_has_a_database_of_its_own() -> None:
-    from reservable import NotSupported
-
     with pointed(writes="default", reservations="other"):
         videos = [model().objects.create() for _ in range(15)]
         assert videos[0].reserve("k")
