@@ -1,7 +1,7 @@
 """A second connection for each thread and database, for what must not be part of the caller's transaction.
 
 It lives as Django's own do: made when first needed, checked at the beginning of a request and closed at its end
-once it is older than CONN_MAX_AGE.
+once it is older than CONN_MAX_AGE; and it is closed with Django's own, so that a test runner can drop its database.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ def companion(connection: Any, dialect: Dialect) -> Any:
         if made is not None:
             made.close()
         made = _here.companions[connection.alias] = apart_from(connection)
+        _close_with(connection, made)
     if made.connection is None:
         made.ensure_connection()
         driver: Any = made.connection
@@ -54,6 +55,20 @@ def companion(connection: Any, dialect: Dialect) -> Any:
         if dialect.name == "sqlite":
             driver.execute(f"PRAGMA busy_timeout = {BUSY}")
     return made
+
+
+def _close_with(connection: Any, made: Any) -> None:
+    """Have Django's own connection close this one along. It sends no signal, so its method is taken over."""
+    close, its = connection.close, weakref.ref(made)
+
+    def close_both() -> None:
+        here = _here.companions.get(connection.alias)
+        if its() is here is not None:
+            with suppress(Error):
+                here.close()
+        close()
+
+    connection.close = close_both
 
 
 def close_old(**_: Any) -> None:

@@ -87,6 +87,9 @@ class DjangoConnections:
             # Interrupted in the middle of an answer: the next one must not read it.
             _discard(used)
             raise
+        finally:
+            if self._apart:  # nobody tells a thread of ours when its connection has to be closed
+                _discard(used)
 
     @contextmanager
     def _impatient(self, driver: Any) -> Iterator[None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import unittest
 from typing import Any
 
@@ -71,3 +73,49 @@ def test_in_a_transactiontestcase(kind: str, project: Any, request: pytest.Fixtu
 
     with pointed(writes=kind):
         run(Case)
+
+
+SUITE = """
+import sys, time
+from tests.django.project import configure, database
+
+configure({"default": database(sys.argv[1])})
+from django.db import transaction
+from django.test import TestCase, TransactionTestCase
+from django.test.runner import DiscoverRunner
+from tests.django.shop.models import Video
+
+
+class InTransactions(TransactionTestCase):
+    def test_beside_one(self):
+        with transaction.atomic():
+            assert Video.objects.create().reserve("k")
+
+    def test_kept_alive(self):
+        with Video.objects.create().reservation("k", 0.6, renew=True) as held:
+            first = held.expires_at
+            while held.expires_at == first:
+                time.sleep(0.01)
+
+
+class Runner(DiscoverRunner):
+    def build_suite(self, *_, **__):
+        suite = self.test_suite()
+        suite.addTests(self.test_loader.loadTestsFromTestCase(InTransactions))
+        return suite
+
+
+sys.exit(Runner(verbosity=1, interactive=False).run_tests([]))
+"""
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_a_test_runner_can_drop_its_database_when_the_tests_are_over(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    url = request.getfixturevalue(f"{kind}_url")
+    ran = subprocess.run(
+        [sys.executable, "-c", SUITE, url], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "Ran 2 tests" in ran.stderr

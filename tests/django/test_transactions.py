@@ -264,6 +264,21 @@ def test_a_companion_is_closed_with_the_request(server: str) -> None:
         assert one.release("k")
 
 
+def test_a_companion_is_closed_along_with_djangos_own_connection(server: str) -> None:
+    from django.db import connections, transaction
+
+    from reservable.django.companions import _here
+
+    one = video()
+    for _ in range(2):
+        with transaction.atomic(using=server):
+            one.reserve("k")
+        assert _here.companions[server].connection is not None
+        connections[server].close()
+        assert _here.companions[server].connection is None
+    assert one.release("k")
+
+
 def test_connections_that_the_server_cut_are_no_trouble(server: str) -> None:
     from django.db import connections, transaction
 
