@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -13,6 +15,15 @@ from sqlalchemy import Engine, create_engine
 
 from tests.servers import ServerMissing
 from tests.stores import BROWSER, DATABASES, STORES, Stores, servers_are_required
+
+MEMORY, ENOUGH = Path("/dev/shm"), 2 * 2**30
+"""Where files are in memory, and the bytes that must be free there for the tests to use it.
+
+Most of what SQLite does in a test is to wait for the disk, which tells nobody anything.
+"""
+
+if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= ENOUGH:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
 @pytest.fixture(scope="session")
