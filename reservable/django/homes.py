@@ -13,6 +13,7 @@ from reservable.backends.opening import Store
 from reservable.config import fixed_store, settings
 from reservable.django import settings as project
 from reservable.django.backend import DjangoBackend
+from reservable.django.installed import must_be_installed
 
 Options = dict[str, Any]
 
@@ -33,8 +34,12 @@ def store_of(model: type[Any]) -> Store:
 
 
 def default_store() -> Store:
-    """The table in the database that the project's routers send its writes to: never a replica."""
+    """The table in the database that the project's routers send its writes to: never a replica.
+
+    Raises `ConfigurationError` for settings that cannot work.
+    """
     project.must_be_sound()
+    must_be_installed()
     from reservable.django.models import Reservation
 
     alias = router.db_for_write(Reservation)
