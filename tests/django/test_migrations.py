@@ -163,5 +163,28 @@ def test_makemigrations_has_nothing_to_say(settings: dict[str, Any], tmp_path: A
     assert "No changes detected" in done.stdout
 
 
+def test_django_does_not_fear_for_the_length_of_the_key(alias: str) -> None:
+    """mysql.W003; our column is sound by its own collation, and any other one is warned of still."""
+    from django.apps.registry import Apps
+    from django.core.checks import run_checks
+    from django.db import models
+
+    from reservable.django.models import Reservation
+
+    class Long(models.Model):
+        name = models.CharField(max_length=831, primary_key=True)
+
+        class Meta:
+            app_label = "shop"
+            apps = Apps()
+
+    [*of_others] = Long._meta.get_field("name").check(databases=[alias])
+    assert [found.id for found in of_others] == (["mysql.W003"] if alias == "mariadb" else [])
+    ours = [
+        found for found in run_checks(databases=[alias]) if getattr(found.obj, "model", None) is Reservation
+    ]
+    assert ours == []
+
+
 def test_another_process_needs_no_more_than_the_settings(project: Any, closed: None) -> None:
     assert open_django(project, "default", "reservations").holder("n") is None
