@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
-from django.apps import apps
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.core.checks import Warning as CheckWarning
 from django.db import Error as DatabaseError
 from django.db import connections, router
+from django.db.migrations.recorder import MigrationRecorder
 
 from reservable.config import settings
 from reservable.django import settings as project
 from reservable.django.backend import DjangoBackend
 from reservable.django.homes import default_store, is_in_memory, store_of
-from reservable.django.identity import identity_of
+from reservable.django.identity import identity_of, root_of
 from reservable.django.inspection import EVICTION_ADVICE, eviction_of, eviction_told
-from reservable.django.mixin import Reservable
+from reservable.django.named import reservable_models
 from reservable.django.overview import stores
 from reservable.errors import ReservableError
+
+MIGRATE_ANEW = "Its migration counts as applied: run manage.py migrate --fake reservable zero, then manage.py migrate reservable."
 
 
 def check_settings(app_configs: Any, **_: Any) -> list[CheckMessage]:
@@ -27,7 +32,11 @@ def check_settings(app_configs: Any, **_: Any) -> list[CheckMessage]:
     if wrong:
         return [*wrong]
     try:
-        if settings().store is None:
+        told = settings()
+    except ReservableError as error:  # of the environment, which it names
+        return [Error(str(error), id="reservable.E002")]
+    try:
+        if told.store is None:
             default_store()
     except ReservableError as error:
         return [Error(f"{project.NAME}: {error}", id="reservable.E002")]
@@ -35,19 +44,32 @@ def check_settings(app_configs: Any, **_: Any) -> list[CheckMessage]:
 
 
 def check_models(app_configs: Any, **_: Any) -> list[CheckMessage]:
-    """E003: what a model says of its reservations cannot work."""
+    """E003: what a model says of its reservations cannot work. W003: it has the name of another."""
     found: list[CheckMessage] = []
     if project.problems():
         return found
-    for model in apps.get_models():
-        if issubclass(model, Reservable):
-            try:
-                identity_of(model)
-                if hasattr(model, "__reservable_backend__"):
-                    store_of(model)
-            except ReservableError as error:
-                found.append(Error(str(error), obj=model, id="reservable.E003"))
-    return found
+    tables: dict[str, dict[str, Any]] = defaultdict(dict)
+    for model in reservable_models():
+        try:
+            name, root = identity_of(model).model, root_of(model)
+            tables[name].setdefault(root._meta.db_table, root)
+            if hasattr(model, "__reservable_backend__"):
+                store_of(model)
+        except ReservableError as error:
+            found.append(Error(str(error), obj=model, id="reservable.E003"))
+    return found + [_shared(name, [*roots.values()]) for name, roots in tables.items() if len(roots) > 1]
+
+
+def _shared(name: str, models: Sequence[Any]) -> CheckMessage:
+    """Rows of one table may have several models, and share their reservations rightly; these have tables of their own."""
+    listed = " and ".join(model._meta.label for model in models)
+    return CheckWarning(
+        f"{listed} have tables of their own and one name for reservations, {name!r}: while a row of one is reserved, "
+        "so is the row with the same primary key of the other.",
+        hint="Give each a __reservable_name__ of its own, and none to an abstract base of both.",
+        obj=models[-1],
+        id="reservable.W003",
+    )
 
 
 def check_table(app_configs: Any, databases: Any = None, **_: Any) -> list[CheckMessage]:
@@ -57,23 +79,36 @@ def check_table(app_configs: Any, databases: Any = None, **_: Any) -> list[Check
     alias = router.db_for_write(Reservation)
     if project.problems() or alias not in (databases or ()) or is_in_memory(connections[alias]):
         return []
-    backend = default_store().given
+    try:
+        if settings().store is not None:
+            return []
+        backend = default_store().given
+    except ReservableError:
+        return []  # the other checks tell of it
     if not isinstance(backend, DjangoBackend):
         return []
     try:
         with connections[alias].cursor() as cursor:
             tables = connections[alias].introspection.table_names(cursor)
+        applied = _has_migrated(connections[alias])
     except DatabaseError:
         return []
     if backend.table.name in tables:
         return []
+    if not applied and sys.argv[1:2] == ["migrate"]:
+        return []  # which makes it
     return [
         CheckWarning(
             f"The table {backend.table.name!r} of the reservations is missing in the database {alias!r}.",
-            hint="Run manage.py migrate.",
+            hint=MIGRATE_ANEW if applied else "Run manage.py migrate.",
             id="reservable.W001",
         )
     ]
+
+
+def _has_migrated(connection: Any) -> bool:
+    """Whether the migration that makes the table counts as applied."""
+    return ("reservable", "0001_initial") in MigrationRecorder(connection).applied_migrations()
 
 
 def check_eviction(app_configs: Any, **_: Any) -> list[CheckMessage]:

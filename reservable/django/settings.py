@@ -35,10 +35,15 @@ def apply() -> None:
         try:
             configure(**arguments)
         except ConfigurationError as error:
-            key = "URL" if isinstance(arguments["where"], str) else "BACKEND"
-            raise ConfigurationError(f"{NAME}[{key!r}]: {error}") from error
+            raise ConfigurationError(f"{_blamed(getattr(settings, NAME))}{error}") from error
     except ConfigurationError as error:
         _problems.append(error)
+
+
+def _blamed(value: Mapping[str, Any]) -> str:
+    """The key that named the store; nothing where the environment did, which the error tells by itself."""
+    key = next((key for key in ("URL", "BACKEND") if value.get(key) is not None), None)
+    return f"{NAME}[{key!r}]: " if key is not None else ""
 
 
 def problems() -> list[ConfigurationError]:
@@ -79,15 +84,31 @@ def _where(value: Mapping[str, Any]) -> Any:
         raise ConfigurationError(
             f"{NAME}['URL'] is {type(url).__name__}: give text, as 'redis://localhost:6379/0'"
         )
-    where = value.get("BACKEND")
+    return url if url is not None else _backend(value.get("BACKEND"))
+
+
+def _backend(said: Any) -> Any:
+    """What BACKEND means. Raises `ConfigurationError` for whatever goes wrong in the project's own code, too."""
+    if said is None:
+        return None
+    where = said
     if isinstance(where, str):
         try:
             where = import_string(where)
-        except ImportError as error:
-            raise ConfigurationError(f"{NAME}['BACKEND'] cannot be imported: {error}") from error
+        except Exception as error:
+            raise ConfigurationError(f"{NAME}['BACKEND'] cannot be imported: {_told(error)}") from error
     if callable(where) and not isinstance(where, Backend | AsyncBackend):
-        where = where()
-    return url if url is not None else where
+        try:
+            where = where()
+        except Exception as error:
+            raise ConfigurationError(f"{NAME}['BACKEND'] cannot be called: {_told(error)}") from error
+    if where is None:
+        raise ConfigurationError(f"{NAME}['BACKEND'] gave None: give a Backend or a redis client")
+    return where
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _listed() -> str:
@@ -96,8 +117,14 @@ def _listed() -> str:
 
 def _changed(setting: str, **_: Any) -> None:
     """`override_settings` and its like."""
-    if setting == NAME:
+    if setting != NAME:
+        return
+    _problems.clear()
+    try:
         configure(None)
+    except ConfigurationError as error:  # of the environment
+        _problems.append(error)
+    else:
         apply()
 
 

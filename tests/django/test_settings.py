@@ -1,13 +1,19 @@
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 
 import reservable
+import reservable.config
 from reservable import ConfigurationError
 from reservable.backends.memory import MemoryBackend
+from tests.django.project import pointed
+
+NOTHING = None
 
 pytestmark = pytest.mark.usefixtures("sqlite")
 
@@ -38,6 +44,12 @@ def test_nothing_set_is_nothing_wrong() -> None:
         ({"URL": "redis://localhost", "BACKEND": MemoryBackend()}, "both 'URL' and 'BACKEND'"),
         ({"BACKEND": object()}, "RESERVABLE['BACKEND']"),
         ({"BACKEND": "no.such.thing"}, "RESERVABLE['BACKEND']"),
+        ({"BACKEND": lambda: 1 / 0}, "RESERVABLE['BACKEND'] cannot be called: ZeroDivisionError"),
+        ({"BACKEND": lambda: None}, "RESERVABLE['BACKEND'] gave None"),
+        ({"BACKEND": object}, "RESERVABLE['BACKEND']: "),
+        ({"BACKEND": lambda: "nonsense://localhost"}, "RESERVABLE['BACKEND']: "),
+        ({"BACKEND": f"{__name__}.NOTHING"}, "RESERVABLE['BACKEND'] gave None"),
+        ({"BACKEND": "tests.django.broken.backend"}, "RESERVABLE['BACKEND'] cannot be imported: NameError"),
         ({"PREFIX": "a b"}, "RESERVABLE['PREFIX']"),
         ({"OWNER": 5}, "RESERVABLE['OWNER']"),
         ({"NOTIFY": "yes"}, "RESERVABLE['NOTIFY']"),
@@ -56,6 +68,23 @@ def test_what_cannot_work_is_said_by_name_and_nothing_is_reserved_elsewhere(valu
             one.reserve("k")
     assert problems() == []
     assert one.reserve("k")
+
+
+@pytest.mark.parametrize("value", [None, {"PREFIX": "shop:"}])
+def test_a_bad_url_in_the_environment_is_blamed_itself(value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from django.core.checks import run_checks
+    from django.test import override_settings
+
+    one = video()
+    monkeypatch.setenv("RESERVABLE_URL", "nonsense://localhost")
+    monkeypatch.setattr(reservable.config, "_settings", None)
+    with override_settings(**({} if value is None else {"RESERVABLE": value})):
+        for found in (problems(), run_checks(databases=["default"])):
+            [problem] = [one for one in found if str(one.id).startswith("reservable.")]
+            assert problem.msg.startswith("RESERVABLE_URL in the environment: ")
+        with pytest.raises(ConfigurationError, match=r"^RESERVABLE_URL in the environment: "):
+            one.reserve("k")
+        monkeypatch.delenv("RESERVABLE_URL")
 
 
 def test_a_url_with_a_prefix_and_an_owner(fresh_database: Callable[[str], str]) -> None:
@@ -119,16 +148,73 @@ def test_a_model_may_have_a_store_of_its_own(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_missing_table_is_a_warning_where_databases_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     from django.core.checks import run_checks
     from django.db import connection
+    from django.db.migrations.recorder import MigrationRecorder
 
-    assert [found for found in run_checks(databases=["default"]) if "W001" in str(found.id)] == []
+    def warnings() -> list[Any]:
+        return [found for found in run_checks(databases=["default"]) if "W001" in str(found.id)]
+
+    recorder = MigrationRecorder(connection)
+    assert warnings() == []
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE reservations RENAME TO away")
     try:
-        [found] = [found for found in run_checks(databases=["default"]) if "W001" in str(found.id)]
-        assert "migrate" in str(found.hint)
+        for command in ("check", "migrate"):
+            monkeypatch.setattr(sys, "argv", ["manage.py", command])
+            [found] = warnings()
+            assert "migrate --fake reservable zero" in str(found.hint)
+        recorder.record_unapplied("reservable", "0001_initial")
+        assert warnings() == []  # which is about to make it
+        monkeypatch.setattr(sys, "argv", ["manage.py", "check"])
+        [found] = warnings()
+        assert found.hint == "Run manage.py migrate."
+        reservable.configure("memory://")
+        assert warnings() == []
     finally:
         with connection.cursor() as cursor:
             cursor.execute("ALTER TABLE away RENAME TO reservations")
+        if ("reservable", "0001_initial") not in recorder.applied_migrations():
+            recorder.record_applied("reservable", "0001_initial")
+
+
+def test_a_table_that_is_missing_after_its_migration_comes_back_as_the_check_says(tmp_path: Any) -> None:
+    from django.core.management import call_command
+    from django.db import connections
+
+    connections.databases["fresh"] = {**connections.databases["default"], "NAME": str(tmp_path / "fresh")}
+    try:
+        with pointed(writes="fresh"):
+            migrate = ("migrate", "reservable")
+            call_command(*migrate, database="fresh", verbosity=0)
+            with connections["fresh"].cursor() as cursor:
+                cursor.execute("DROP TABLE reservations")
+            call_command(*migrate, "zero", fake=True, database="fresh", verbosity=0)
+            call_command(*migrate, database="fresh", verbosity=0)
+            assert "reservations" in connections["fresh"].introspection.table_names()
+    finally:
+        connections["fresh"].close()
+        del connections["fresh"]
+        del connections.databases["fresh"]
+
+
+def test_two_tables_with_one_name_are_a_warning_and_classes_of_one_table_are_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from reservable.django import identity
+    from tests.django.shop.models import Book, Named, Ticket, Video
+
+    monkeypatch.setattr(identity, "_identities", WeakKeyDictionary())
+    monkeypatch.setattr(Video, "__reservable_name__", "media", raising=False)  # and of its proxy and child
+    assert problems() == []
+    monkeypatch.setattr(identity, "_identities", WeakKeyDictionary())
+    monkeypatch.setattr(Named, "__reservable_name__", "things", raising=False)
+    [found] = problems()
+    assert found.id == "reservable.W003"
+    assert "shop.Book and shop.Ticket" in found.msg
+    assert "'things'" in found.msg
+    assert found.obj is Ticket
+    monkeypatch.setattr(identity, "_identities", WeakKeyDictionary())
+    monkeypatch.setattr(Book, "__reservable_name__", "books", raising=False)
+    assert problems() == []
 
 
 @pytest.mark.parametrize(
