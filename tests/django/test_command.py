@@ -36,20 +36,20 @@ def store(request: pytest.FixtureRequest, sqlite: str, fresh_database: Callable[
             yield request.param
 
 
-def run(*arguments: str) -> str:
+def run(*arguments: str, out: StringIO | None = None, err: StringIO | None = None) -> str:
     from django.core.management import call_command
 
-    out = StringIO()
-    call_command("reservable", *arguments, stdout=out)
+    out = out or StringIO()
+    call_command("reservable", *arguments, stdout=out, stderr=err)
     return out.getvalue()
 
 
-def refused(*arguments: str) -> str:
+def refused(*arguments: str, out: StringIO | None = None) -> str:
     """What the command says when it fails; with 1, as every other command."""
     from django.core.management.base import CommandError
 
     with pytest.raises(CommandError) as raised:
-        run(*arguments)
+        run(*arguments, out=out)
     assert raised.value.returncode == 1
     return str(raised.value)
 
@@ -202,8 +202,33 @@ def test_a_store_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None
         message = refused(*verb.split())
         assert message.startswith("Redis: ")
         assert "secret" not in message
-    assert "report" in run("show", "report")
-    assert run("release", "report").startswith("released report")
+    for verb, expected in (("show", "report"), ("release", "released report")):
+        err = StringIO()
+        assert expected in run(verb, "report", err=err)
+        assert err.getvalue().startswith("Redis: ")
+        assert "secret" not in err.getvalue()
+
+
+def test_prune_goes_on_with_the_stores_that_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    from django.db import connection
+
+    from reservable.backends.memory import MemoryBackend
+    from tests.django.shop.models import Book
+
+    memory = MemoryBackend()
+    monkeypatch.setattr(Book, "__reservable_backend__", memory, raising=False)
+    assert memory.acquire("x", "t", "o", timedelta(milliseconds=1)) is not None
+    eventually(lambda: memory.holder("x") is None)
+    out = StringIO()
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE reservations RENAME TO away")
+    try:
+        assert "manage.py migrate" in refused("prune", out=out)
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE away RENAME TO reservations")
+    assert out.getvalue() == "removed 1\n"
+    assert memory.prune() == 0
 
 
 def test_what_can_be_listed_is_listed_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,6 +301,16 @@ def test_no_verb_or_an_unknown_one_is_a_usage(capsys: pytest.CaptureFixture[str]
             execute_from_command_line(["manage.py", "reservable", *arguments])
         assert ended.value.code == 2
         assert "usage: manage.py reservable" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["list", "show", "release"])
+def test_bytes_that_are_no_text_are_a_usage(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from django.core.management import execute_from_command_line
+
+    with pytest.raises(SystemExit) as ended:
+        execute_from_command_line(["manage.py", "reservable", verb, "shop.video:\udcff:k"])
+    assert ended.value.code == 2
+    assert "this is not UTF-8: shop.video:\\udcff:k" in capsys.readouterr().err
 
 
 def test_from_the_command_line_what_went_wrong_is_said_without_a_traceback(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,8 @@ from reservable.errors import ReservableError
 class Command(BaseCommand):
     """Works on every store of the project: the one of names without a model, and those of single models.
 
-    Ends with 1 when something is wrong, nobody holds what was named, or a store cannot be asked.
+    Ends with 1 when something is wrong, nobody holds what was named, or a store cannot be asked; `show` and `release`
+    that find the name in another store only tell of the one that cannot.
     """
 
     help = "Looks at reservations, releases one whoever holds it, removes what is over, asks the stores how they are."
@@ -26,12 +28,12 @@ class Command(BaseCommand):
         verbs = parser.add_subparsers(dest="verb", required=True)
         listing = verbs.add_parser("list", help="what is reserved now: name, owner, until when")
         listing.add_argument(
-            "pattern", nargs="?", default="*", help="a shell pattern of names: 'shop.video:*'"
+            "pattern", type=text, nargs="?", default="*", help="a shell pattern of names: 'shop.video:*'"
         )
         show = verbs.add_parser("show", help="all that is known of one reservation")
-        show.add_argument("name", help="as list shows it: shop.video:249:download")
+        show.add_argument("name", type=text, help="as list shows it: shop.video:249:download")
         release = verbs.add_parser("release", help="take a name from whoever holds it")
-        release.add_argument("name", help="as list shows it: shop.video:249:download")
+        release.add_argument("name", type=text, help="as list shows it: shop.video:249:download")
         release.add_argument("--fence", type=int, help="only the grant with this fence, as show tells it")
         verbs.add_parser("prune", help="remove rows of reservations that are over")
         verbs.add_parser(
@@ -60,12 +62,12 @@ class Command(BaseCommand):
             raise CommandError("; ".join(found.failures))
 
     def _show(self, options: Any) -> None:
-        for entry in _holders(options["name"]):
+        for entry in self._holders(options["name"]):
             self._tell(_facts(entry))
 
     def _release(self, options: Any) -> None:
         name, fence = options["name"], options["fence"]
-        held = _holders(name)
+        held = self._holders(name)
         chosen = [entry for entry in held if fence in (None, entry.holder.fence)]
         if not chosen:
             raise CommandError(
@@ -80,7 +82,15 @@ class Command(BaseCommand):
             raise CommandError("; ".join(map(_told, failed)))
 
     def _prune(self, _: Any) -> None:
-        self.stdout.write(f"removed {sum(store.blocking.prune() for store in stores())}")
+        removed, failures = 0, []
+        for store in stores():
+            try:
+                removed += store.blocking.prune()
+            except ReservableError as error:
+                failures.append(str(error))
+        self.stdout.write(f"removed {removed}")
+        if failures:
+            raise CommandError("; ".join(failures))
 
     def _check(self, _: Any) -> None:
         found = reports()
@@ -90,27 +100,31 @@ class Command(BaseCommand):
         if wrong:
             raise CommandError("\n".join(wrong))
 
+    def _holders(self, name: str) -> list[Entry]:
+        """Who holds the name, in each store that has it; tells of stores that cannot be asked.
+
+        `CommandError` where none is found to have it.
+        """
+        found: dict[str, Entry] = {}
+        failures: list[str] = []
+        for store in stores():
+            try:
+                holder = store.blocking.holder(name)
+            except ReservableError as error:
+                failures.append(str(error))
+                continue
+            if holder is not None:
+                entry = Entry(holder, store)
+                found.setdefault(entry.shown_as, entry)
+        if not found:
+            raise CommandError("; ".join(failures) or f"nobody holds {name}")
+        for failure in failures:
+            self.stderr.write(failure)
+        return [*found.values()]
+
     def _tell(self, facts: dict[str, Any]) -> None:
         for label, fact in facts.items():
             self.stdout.write(f"{label:<11}{printable(str(fact))}")
-
-
-def _holders(name: str) -> list[Entry]:
-    """Who holds the name, in each store that has it. `CommandError` where none is found to have it."""
-    found: dict[str, Entry] = {}
-    failures: list[str] = []
-    for store in stores():
-        try:
-            holder = store.blocking.holder(name)
-        except ReservableError as error:
-            failures.append(str(error))
-            continue
-        if holder is not None:
-            entry = Entry(holder, store)
-            found.setdefault(entry.shown_as, entry)
-    if not found:
-        raise CommandError("; ".join(failures) or f"nobody holds {name}")
-    return [*found.values()]
 
 
 def _facts(entry: Entry) -> dict[str, Any]:
@@ -153,6 +167,15 @@ def _problems(report: Report) -> list[str]:
 
 def _told(one: Outcome) -> str:
     return f"{one.name}: {one.why or one.fate.value}"
+
+
+def text(argument: str) -> str:
+    """An argument as it was given. Raises `ArgumentTypeError` for what is not text: bytes that are not UTF-8."""
+    try:
+        argument.encode()
+    except UnicodeEncodeError as error:
+        raise ArgumentTypeError(f"this is not UTF-8: {printable(argument)}") from error
+    return argument
 
 
 def printable(text: str) -> str:
