@@ -17,13 +17,15 @@ from reservable.django.identity import identity_of
 from reservable.django.mixin import Reservable
 from reservable.errors import NotSupported
 
-_ADVICE = "cannot be reserved from: its rows are not rows of one table; leave it out"
+_NO_ROWS = "its rows are no objects of the model"
+_NO_TABLE = "its rows are not rows of one table"
+_NO_LOCKS = "its locks would belong to your transaction, and a reservation is made outside of it"
 
 
 class Candidates:
     """The rows of one queryset, in its own order, as its database has committed them (and the caller's transaction).
 
-    Raises `NotSupported`, naming the clause, for querysets whose rows are not rows of one table.
+    Raises `NotSupported`, naming the clause, for querysets whose rows are not rows of one table, and for locking ones.
     """
 
     def __init__(self, queryset: Any) -> None:
@@ -95,11 +97,15 @@ def _check(queryset: Any) -> None:
             "what is reserved can be released"
         )
     if queryset._fields is not None or not issubclass(queryset._iterable_class, ModelIterable):
-        raise NotSupported(f"a queryset with values() or values_list() {_ADVICE}")
-    for clause, present in (
-        (f"{query.combinator}()", bool(query.combinator)),
-        ("an aggregate (GROUP BY)", query.group_by is not None),
-        ("select_for_update()", query.select_for_update),
+        raise _refused("values() or values_list()", _NO_ROWS)
+    for clause, present, reason in (
+        (f"{query.combinator}()", bool(query.combinator), _NO_TABLE),
+        ("an aggregate (GROUP BY)", query.group_by is not None, _NO_TABLE),
+        ("select_for_update()", query.select_for_update, _NO_LOCKS),
     ):
         if present:
-            raise NotSupported(f"a queryset with {clause} {_ADVICE}")
+            raise _refused(clause, reason)
+
+
+def _refused(clause: str, reason: str) -> NotSupported:
+    return NotSupported(f"a queryset with {clause} cannot be reserved from: {reason}; leave it out")

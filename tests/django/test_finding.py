@@ -93,20 +93,20 @@ def test_a_slice_bounds_the_candidates(videos: Videos) -> None:
     assert objects().first_reserved("k") == made[0]
 
 
-def test_what_yields_no_rows_of_one_table_is_refused_by_its_clause(sqlite: str) -> None:
+def test_what_cannot_be_reserved_from_is_refused_by_its_clause_and_why(sqlite: str) -> None:
     from django.db.models import Count
 
     from tests.django.shop.models import Channel, Video
 
     every = Video.objects.all()
     refused = {
-        "values": every.values("id"),
-        "union": every.union(every),
-        "GROUP BY": every.annotate(n=Count("channel")),
-        "select_for_update": every.select_for_update(),
+        "values.* no objects": every.values("id"),
+        "union.* not rows of one table": every.union(every),
+        "GROUP BY.* not rows of one table": every.annotate(n=Count("channel")),
+        "select_for_update.* locks would belong to your transaction": every.select_for_update(),
     }
-    for clause, queryset in refused.items():
-        with pytest.raises(NotSupported, match=clause):
+    for reason, queryset in refused.items():
+        with pytest.raises(NotSupported, match=reason):
             queryset.first_reserved("k")
     with pytest.raises(ConfigurationError, match="limit"):
         every.take_reserved("k", limit=0)
