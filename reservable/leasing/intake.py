@@ -49,8 +49,9 @@ class Intake:
         self.open(desk)
         if not desk.can_beat:
             raise NotSupported(
-                "this database is in memory, or is seen by one connection alone, as in a TestCase, which threads and tasks "
-                "cannot share: use work or awork, or a database in a file"
+                "threads and tasks need a connection each, and here is one for all (a database in memory, or the transaction "
+                "of a test): use work or awork; or in Django's tests a TransactionTestCase, on SQLite with "
+                "'TEST': {'NAME': 'test.sqlite'} in DATABASES, and in SQLAlchemy's a database in a file or on a server"
             )
 
     def claim(self, limit: int) -> list[Claimed]:

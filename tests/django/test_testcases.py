@@ -59,6 +59,33 @@ def test_in_a_testcase(kind: str, project: Any, request: pytest.FixtureRequest) 
         run(Case)
 
 
+@pytest.mark.parametrize("kind", ["default", "postgresql", "mariadb", "memory"])
+def test_after_a_rollback_in_a_testcase(kind: str, project: Any, request: pytest.FixtureRequest) -> None:
+    """The test's transaction is the database, and a savepoint in it takes back what a real rollback leaves."""
+    from django.db import transaction
+    from django.test import TestCase
+
+    from tests.django.shop.models import Video
+
+    if kind not in project:
+        request.getfixturevalue(f"{kind}_url")
+
+    def rolled_back(case: Any) -> None:
+        video = Video.objects.create()
+        with pytest.raises(ZeroDivisionError), transaction.atomic(using=kind):
+            assert video.reserve("k")
+            raise ZeroDivisionError
+        assert video.is_reserved("k") == (kind == "memory")
+
+    class Case(TestCase):
+        databases = {kind}  # noqa: RUF012 - as Django's manual writes it
+        test_one = rolled_back
+        test_two = rolled_back
+
+    with pointed(writes=kind):
+        run(Case)
+
+
 @pytest.mark.parametrize("kind", ["postgresql", "mariadb", "memory"])
 def test_in_a_transactiontestcase(kind: str, project: Any, request: pytest.FixtureRequest) -> None:
     from django.test import TransactionTestCase
