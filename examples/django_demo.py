@@ -114,6 +114,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # by way of what clears up
     folder = Path(tempfile.mkdtemp(prefix="reservable-demo-"))
     try:
+        if options.serve:
+            _free_port(options.port)  # told now, not after the whole run
         return _perform(folder, port=options.port if options.serve else None)
     except (OSError, subprocess.SubprocessError) as error:
         print(f"The example cannot run: {error}", file=sys.stderr)
@@ -141,7 +143,7 @@ def _perform(folder: Path, *, port: int | None) -> int:
     call_command("migrate", verbosity=0)
     with _serving() as server:
         _add_videos(server)
-        print(f"{GOOD + BROKEN} videos, and {WORKERS} times `manage.py download` at once:\n")
+        print(f"{GOOD + BROKEN} videos, and {WORKERS} times `manage.py download` at once:\n", flush=True)
         exits = [*_download(WORKERS), *_download(1)]
         found = _look(server)
     print("\n`manage.py reservable list`:\n", flush=True)
@@ -235,16 +237,24 @@ def _show(port: int) -> int:
     )
     print("Ctrl-C ends it and clears it away.", flush=True)
     command = [sys.executable, str(SITE / "manage.py"), "runserver", "--noreload", f"127.0.0.1:{port}"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as site:
+    # The log of requests would bury the line with the password.
+    quiet = os.environ | {"SITE_REQUEST_LOG": "ERROR"}
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=quiet) as site:
         try:
             return site.wait() and 2
         finally:
             site.terminate()
 
 
-def _free_port() -> int:
-    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as probe:
-        return int(probe.server_port)
+def _free_port(wanted: int = 0) -> int:
+    """The port, or any that is free for 0. Raises `OSError` for one that is in use."""
+    try:
+        with ThreadingHTTPServer(("127.0.0.1", wanted), BaseHTTPRequestHandler) as probe:
+            return int(probe.server_port)
+    except (OSError, OverflowError) as error:
+        raise OSError(
+            f"nothing can be served on port {wanted} ({error}): give another with --port"
+        ) from error
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -85,6 +86,16 @@ def test_it_serves_its_admin_until_it_is_interrupted(tmp_path: Path) -> None:
         finally:
             site.kill()
     assert list(tmp_path.glob("reservable-demo-*")) == []
+
+
+def test_a_port_in_use_is_told_before_anything_is_done(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = run("examples/django_demo.py", "--serve", "--port", port, temporary=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert port in done.stderr
+    assert "--port" in done.stderr
 
 
 def opened(address: str, site: subprocess.Popen[str]) -> str:

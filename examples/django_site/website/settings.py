@@ -56,4 +56,13 @@ DATABASES = {
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 MEDIA_ROOT = FOLDER / "media"
 STATIC_URL = "static/"
+TIME_ZONE = "UTC"
 USE_TZ = True
+
+_REQUEST_LOG = {"level": os.environ.get("SITE_REQUEST_LOG", "INFO")}
+LOGGING = {
+    "version": 1,
+    "incremental": True,
+    "loggers": {"django.server": _REQUEST_LOG, "django.request": _REQUEST_LOG},
+}
+"""As Django's own, from this level on."""
