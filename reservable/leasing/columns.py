@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,7 +15,7 @@ from reservable.backends.database.clock import clock
 from reservable.backends.database.schema import OWNER_LENGTH
 from reservable.errors import InvalidDuration
 from reservable.grants import MICROSECOND, utc
-from reservable.queue.failures import Entry, dumped
+from reservable.queue.failures import Entry, dumped, read
 
 STATE = ("status", "retry_at", "lease_token", "leased_by", "attempts", "errors", "finished_at", "step")
 """The attributes that only the queue writes."""
@@ -61,7 +60,7 @@ class Errors(TypeDecorator[list[Entry]]):
         return dumped(value) if value else None
 
     def process_result_value(self, value: Any, dialect: Dialect) -> list[Entry]:  # noqa: ARG002
-        return json.loads(value) if value else []
+        return read(value)
 
 
 class Worker(TypeDecorator[str]):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,7 +13,7 @@ KEPT = 10
 LIMIT = 100_000
 """Bytes of all of them together."""
 
-_TYPE, _MESSAGE, _TRACEBACK = 300, 16_000, 48_000
+_TYPE, _MESSAGE, _TRACEBACK, _AT = 300, 16_000, 48_000, 100
 """Bytes of the parts of one."""
 
 _GAP = "\n[...]\n"
@@ -38,10 +37,10 @@ def entry(error: BaseException | str, attempt: int) -> Entry:
     }
 
 
-def added(earlier: Sequence[Entry], new: Entry) -> list[Entry]:
-    """The newest failures, oldest first, with this one at the end."""
+def added(earlier: Any, new: Entry) -> list[Entry]:
+    """The newest failures, oldest first, with this one at the end; `earlier` is taken as `read` takes it."""
     kept, left = [new], LIMIT - _size(new) - 2
-    for one in reversed(earlier[-(KEPT - 1) :]):
+    for one in reversed(read(earlier)[-(KEPT - 1) :]):
         left -= _size(one) + 2
         if left < 0:
             break
@@ -49,9 +48,49 @@ def added(earlier: Sequence[Entry], new: Entry) -> list[Entry]:
     return kept[::-1]
 
 
-def dumped(entries: Sequence[Entry]) -> str:
+def dumped(entries: Any) -> str:
     """The entries as JSON in plain ASCII, which no character set and no collation can spoil."""
-    return json.dumps(list(entries), ensure_ascii=True)
+    return json.dumps(read(entries), ensure_ascii=True)
+
+
+def read(stored: Any) -> list[Entry]:
+    """The entries that a column has, whoever wrote it.
+
+    Text that is no JSON list becomes one entry of unknown type (an empty text) with that text as its message; what is
+    no entry inside a list becomes one likewise, and a part that an entry lacks is empty.
+    """
+    found = _parsed(stored) if isinstance(stored, str | bytes) else stored
+    if isinstance(found, list | tuple):
+        return [_read(one) for one in found]
+    return [_read(found)] if found else []
+
+
+def _parsed(stored: str | bytes) -> Any:
+    text = stored if isinstance(stored, str) else stored.decode("utf-8", "backslashreplace")
+    try:
+        found = json.loads(text) if text else None
+    except (ValueError, RecursionError):
+        return text
+    return found if isinstance(found, list) or not found else text
+
+
+def _read(found: Any) -> Entry:
+    is_one = isinstance(found, dict) and found.keys() & {"type", "message", "traceback"}
+    parts: Entry = found if is_one else {"message": found}
+    attempt = parts.get("attempt")
+    return parts | {
+        "type": _said(parts.get("type"), _TYPE),
+        "message": _said(parts.get("message"), _MESSAGE),
+        "traceback": _said(parts.get("traceback"), _TRACEBACK),
+        "attempt": attempt if isinstance(attempt, int) else 0,
+        "at": _said(parts.get("at"), _AT),
+    }
+
+
+def _said(found: Any, limit: int) -> str:
+    if found is None:
+        return ""
+    return _bounded(found if isinstance(found, str) else json.dumps(found, default=repr), limit)
 
 
 def _size(value: Any) -> int:

@@ -22,7 +22,7 @@ from reservable import (
     Snooze,
     Status,
 )
-from reservable.queue.failures import KEPT, LIMIT, added, dumped, entry
+from reservable.queue.failures import KEPT, LIMIT, added, dumped, entry, read
 from reservable.queue.statuses import Statuses
 
 
@@ -159,3 +159,44 @@ def test_the_end_of_a_long_traceback_is_kept() -> None:
     assert "the end" in stored["traceback"][-50:]
     assert "[...]" in stored["traceback"]
     assert stored["traceback"].startswith("Traceback")
+
+
+WHOLE = {"type": "E", "message": "m", "traceback": "t", "attempt": 2, "at": "2026-01-02T03:04:05+00:00"}
+UNKNOWN = {"type": "", "message": "", "traceback": "", "attempt": 0, "at": ""}
+
+
+@pytest.mark.parametrize(
+    ("stored", "found"),
+    [
+        (None, []),
+        ("", []),
+        ("null", []),
+        ("[]", []),
+        ("{}", []),
+        (json.dumps([WHOLE]), [WHOLE]),
+        (json.dumps([WHOLE | {"host": "a"}]), [WHOLE | {"host": "a"}]),
+        ('[{"type": "x"}]', [UNKNOWN | {"type": "x"}]),
+        ('[{"type": 1, "message": {"a": null}, "traceback": null, "attempt": "3", "at": 7}]',
+         [UNKNOWN | {"type": "1", "message": '{"a": null}', "at": "7"}]),
+        ('{"a":1}', [UNKNOWN | {"message": '{"a":1}'}]),
+        ('"text"', [UNKNOWN | {"message": '"text"'}]),
+        ('[1, "two", {"a": 3}]', [UNKNOWN | {"message": text} for text in ("1", "two", '{"a": 3}')]),
+        ("not json", [UNKNOWN | {"message": "not json"}]),
+        (b"\xffbytes", [UNKNOWN | {"message": "\\xffbytes"}]),
+        ('["\\ud800 \\u0000"]', [UNKNOWN | {"message": "\\ud800 \\x00"}]),
+        ("9" * 5000, [UNKNOWN | {"message": "9" * 5000}]),
+        ([WHOLE], [WHOLE]),
+        ({"a": 1}, [UNKNOWN | {"message": '{"a": 1}'}]),
+    ],
+)  # fmt: skip
+def test_what_others_have_stored_as_errors_is_read_as_text(stored: Any, found: Any) -> None:
+    assert read(stored) == found
+    assert read(dumped(read(stored))) == found
+    *earlier, newest = added(stored, entry("no", 1))
+    assert earlier == found
+    assert newest["message"] == "no"
+
+
+def test_what_others_have_stored_is_bounded_and_never_too_deep() -> None:
+    assert len(dumped(read("[" * 100_000))) < LIMIT
+    assert len(dumped(added("x" * 1_000_000, entry("no", 1)))) < LIMIT

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -14,7 +13,7 @@ from django.db import models
 from reservable.django.queue.guard import changes
 from reservable.grants import utc
 from reservable.leasing.columns import microseconds
-from reservable.queue.failures import dumped
+from reservable.queue.failures import dumped, read
 from reservable.queue.options import options_of
 from reservable.queue.statuses import LONGEST, Status
 
@@ -101,10 +100,10 @@ class ErrorsField(Owned, models.TextField):
         return []
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> list[Any]:
-        return json.loads(value) if value else []
+        return read(value)
 
     def to_python(self, value: Any) -> Any:
-        return json.loads(value) if isinstance(value, str) and value else value or []
+        return read(value)
 
     def get_prep_value(self, value: Any) -> Any:
         return dumped(value) if value else None

@@ -271,3 +271,27 @@ def test_every_name_is_quoted(sqlite: str) -> None:
     table = queue_of(models().Job, "default").table
     written = str(table.update().values({table.c.title: "x"}))
     assert written.startswith('UPDATE "shop_job" SET "title"=')
+
+
+def test_errors_that_others_have_stored_keep_no_worker_from_its_row(alias: str) -> None:
+    from django.db import connections
+
+    job = models().Job
+    used_up, cancelled, failing = (job.objects.create(title=title) for title in ("a", "b", "c"))
+    with connections[alias].cursor() as cursor:
+        cursor.execute("UPDATE shop_job SET errors = %s", ["no list: 50%"])
+        cursor.execute("UPDATE shop_job SET status = 'running', attempts = 2, retry_at = 1 WHERE title = 'a'")
+    kept = {"type": "", "message": "no list: 50%", "traceback": "", "attempt": 0, "at": ""}
+    assert job.objects.get(pk=failing.pk).last_error == kept
+    assert job.objects.reap() == 1
+    assert cancelled.cancel("enough")
+    with pytest.raises(ZeroDivisionError), job.objects.start(failing.pk):
+        _ = 1 / 0
+    for row, message in (
+        (used_up, "lease expired"),
+        (cancelled, "enough"),
+        (failing, "division by zero"),
+    ):
+        row.refresh_from_db()
+        first, last = row.errors
+        assert (first, last["message"]) == (kept, message)

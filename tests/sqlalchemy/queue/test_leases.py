@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, func, select, update
+from sqlalchemy import Engine, func, select, text, update
 from sqlalchemy.orm import Session
 
 from reservable import (
@@ -208,6 +208,18 @@ class TestBlocks:
         with pytest.raises(Mute), lease:
             raise Mute
         assert "RuntimeError" in fresh(session, lease).last_error["message"]
+
+    def test_errors_that_others_have_stored_keep_no_worker_from_its_row(self, session: Session) -> None:
+        session.add(Task(title="new"))
+        session.flush()
+        session.execute(text("UPDATE tasks SET errors = 'no list'"))
+        session.commit()
+        [lease] = Task.claim(session)
+        with pytest.raises(ZeroDivisionError), lease:
+            _ = 1 / 0
+        first, last = fresh(session, lease).errors
+        assert first == {"type": "", "message": "no list", "traceback": "", "attempt": 0, "at": ""}
+        assert last["message"] == "division by zero"
 
 
 class TestHeartbeats:
