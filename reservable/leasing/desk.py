@@ -86,6 +86,9 @@ class Desk(Asking):
         """Whether there is a connection for heartbeats, beside the caller's."""
         return not self.in_memory
 
+    def must_be_blocking(self) -> None:
+        """Raise the ORM's error where it refuses blocking code, before any of it is run."""
+
     # What is asked
 
     def change(

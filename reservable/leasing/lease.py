@@ -77,6 +77,7 @@ class Lease(LeaseBase):
         return complete_all([*leases])
 
     def __enter__(self) -> Self:
+        self._desk.must_be_blocking()
         self._enter()
         return self
 

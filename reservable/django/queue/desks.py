@@ -78,6 +78,9 @@ class ModelDesk(Desk):
     def can_beat(self) -> bool:
         return not self.in_memory and not in_testcase(connections[self.alias])
 
+    def must_be_blocking(self) -> None:
+        must_be_blocking()
+
     @property
     def apart(self) -> ModelDesk:
         """The same on connections that are never Django's own: for threads that are not Django's."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Any
 
@@ -295,3 +296,22 @@ def test_errors_that_others_have_stored_keep_no_worker_from_its_row(alias: str) 
         row.refresh_from_db()
         first, last = row.errors
         assert (first, last["message"]) == (kept, message)
+
+
+def test_a_blocking_lease_is_refused_where_an_event_loop_runs_before_its_block(alias: str) -> None:
+    from django.core.exceptions import SynchronousOnlyOperation
+
+    row = models().Job.objects.create()
+    [lease] = models().Job.objects.claim()
+    ran = []
+
+    async def enter() -> None:
+        with pytest.raises(SynchronousOnlyOperation), lease:
+            ran.append("the body")
+
+    asyncio.run(enter())
+    assert not ran
+    with lease:  # it was not begun
+        ran.append("the body")
+    row.refresh_from_db()
+    assert (ran, row.status) == (["the body"], "succeeded")
