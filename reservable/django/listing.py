@@ -17,7 +17,7 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timezone import get_current_timezone_name, localtime
 
-from reservable.django.named import rows_named
+from reservable.django.named import rows_named, text_of
 from reservable.django.overview import Entry, model_label
 from reservable.names import decode
 
@@ -176,7 +176,7 @@ class Listing:
     def _row(self, entry: Entry, label: str, instance: Any) -> Row:
         if instance is None:
             return Row(entry, label, entry.pk, None)
-        return Row(entry, label, str(instance) or entry.pk, self._link(instance))
+        return Row(entry, label, text_of(instance) or entry.pk, self._link(instance))
 
     def _link(self, instance: Any) -> str | None:
         site, concrete = self._admin.admin_site, instance._meta.concrete_model

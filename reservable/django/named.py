@@ -54,6 +54,14 @@ def rows_named(wanted: Iterable[str]) -> dict[str, Any]:
     return found
 
 
+def text_of(row: Any) -> str:
+    """What the row's model calls it; empty where it says nothing, or cannot be asked."""
+    try:
+        return str(row)
+    except Exception:  # noqa: BLE001 - the user's own __str__
+        return ""
+
+
 def _key(model: Any, name: str) -> tuple[Any, ...]:
     """The primary key in a name. Raises `ValidationError` and its like for one that no row can have."""
     identity = identity_of(model)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from html import unescape
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -244,6 +245,32 @@ def test_what_no_row_or_model_is_known_of_is_shown_by_its_name(store: str) -> No
     assert len(boxes(asked)) == 8
     release(client, boxes(asked), confirmed=True)
     assert names(shown(client)) == []
+
+
+@pytest.mark.parametrize("said", [None, 7, "", ZeroDivisionError("no")])
+def test_an_object_that_has_no_text_is_shown_by_its_primary_key(
+    said: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from django.core.management import call_command
+
+    from tests.django.shop.models import Video
+
+    def text(_: Any) -> Any:
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    one = video()
+    one.reserve("k")
+    name = f"shop.video:{one.pk}:k"
+    monkeypatch.setattr(Video, "__str__", text)
+    client = operator()
+    html = shown(client)
+    assert cells(html, name)["object"] == str(one.pk)
+    assert cells(release(client, boxes(html)).content.decode(), name)["object"] == str(one.pk)
+    out = StringIO()
+    call_command("reservable", "show", name, stdout=out)
+    assert f"{one.pk} ({one.pk})" in out.getvalue()
 
 
 HOSTILE = "<script>alert('x')</script>\"'&amp;"

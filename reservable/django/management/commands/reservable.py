@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from reservable.django.inspection import EVICTION_ADVICE, Report, eviction_told, reports
-from reservable.django.named import rows_named
+from reservable.django.named import rows_named, text_of
 from reservable.django.overview import Entry, model_label, overview, stores
 from reservable.django.releasing import Fate, Outcome, release_shown
 from reservable.errors import ReservableError
@@ -134,7 +134,7 @@ def _facts(entry: Entry) -> dict[str, Any]:
         row = rows_named([entry.name]).get(entry.name)
         facts |= {
             "model": model_label(model),
-            "object": f"{entry.pk} ({'no such row' if row is None else row})",
+            "object": f"{entry.pk} ({'no such row' if row is None else text_of(row) or entry.pk})",
         }
     return facts | {
         "key": entry.key,
