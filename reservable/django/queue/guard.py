@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from django.db.models import F
 from django.db.models.expressions import DatabaseDefault
 
 from reservable.leasing.columns import STATE
@@ -42,15 +44,52 @@ def changes(row: Any, field: Any, value: Any) -> bool:
 
 def look(row: Any, update_fields: Iterable[str] | None) -> None:
     """Tell of a save that changes the queue's columns of a row that exists."""
-    if row._state.adding:
-        return
-    asked = None if update_fields is None else set(update_fields)
-    changed = [
-        field.name
-        for field in row._meta.concrete_fields
-        if field.attname in STATE
-        and field.attname in vars(row)
-        and (asked is None or field.name in asked)
-        and changes(row, field, vars(row)[field.attname])
+    if not row._state.adding:
+        _tell(row, update_fields, "a save")
+
+
+def look_at_all(rows: Iterable[Any], names: Iterable[str]) -> None:
+    """Tell of a `bulk_update` of these fields that changes the queue's columns."""
+    for row in rows:
+        _tell(row, names, "a bulk_update")
+
+
+@contextmanager
+def unchanged_stay(rows: Iterable[Any], names: Iterable[str]) -> Iterator[None]:
+    """Inside, objects say of those of these fields that nobody has changed: the column stays what it is."""
+    held = []
+    for row in rows:
+        values = vars(row)
+        changed = _changed(row, names)
+        still = [field for field in _owned(row, names) if field not in changed]
+        held.append((values, still, {**values}))
+        values.update({field.attname: F(field.name) for field in still})
+    try:
+        yield
+    finally:
+        for values, still, before in held:
+            for field in still:
+                del values[field.attname]
+                if field.attname in before:  # else it was never loaded
+                    values[field.attname] = before[field.attname]
+
+
+def _tell(row: Any, names: Iterable[str] | None, what: str) -> None:
+    tell(row, [field.name for field in _changed(row, names)], what, "django")
+
+
+def _owned(row: Any, names: Iterable[str] | None) -> list[Any]:
+    """The fields of the queue's columns: all, or those among these."""
+    asked = None if names is None else set(names)
+    fields = row._meta.concrete_fields
+    return [field for field in fields if field.attname in STATE and (asked is None or field.name in asked)]
+
+
+def _changed(row: Any, names: Iterable[str] | None) -> list[Any]:
+    """Those of them that somebody has given the object other values of."""
+    loaded = vars(row)
+    return [
+        field
+        for field in _owned(row, names)
+        if field.attname in loaded and changes(row, field, loaded[field.attname])
     ]
-    tell(row, changed, "a save", "django")

@@ -17,7 +17,7 @@ from reservable.django.companions import close_all
 from reservable.django.queue import pruning, standing
 from reservable.django.queue.conditions import conditions
 from reservable.django.queue.desks import ModelDesk, desk_of
-from reservable.django.queue.guard import settle
+from reservable.django.queue.guard import look_at_all, remember, settle, unchanged_stay
 from reservable.errors import NotSupported
 from reservable.leasing import async_working, calls, working
 from reservable.leasing.asked import Claim, Start
@@ -225,6 +225,16 @@ class QueuedQuerySet(models.QuerySet):
         for row in made:
             settle(row)
         return made
+
+    def bulk_update(self, objs: Any, fields: Any, *arguments: Any, **options: Any) -> int:
+        """As Django's; as a `save()`, it writes the queue's columns where the objects' values were changed, and warns."""
+        rows, names = tuple(objs), [*fields]
+        look_at_all(rows, names)
+        with unchanged_stay(rows, names):
+            written: int = super().bulk_update(rows, names, *arguments, **options)
+        for row in rows:
+            remember(row, names)
+        return written
 
     # How they are asked for
 

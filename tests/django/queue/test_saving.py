@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 import pickle
@@ -188,3 +189,75 @@ def test_a_change_that_was_not_saved_is_not_forgotten(sqlite: str) -> None:
     row.save(update_fields=["priority"])
     with pytest.raises(QueueColumnWarning):
         row.save()
+
+
+QUEUES = ["status", "retry_at", "lease_token", "leased_by", "attempts", "errors", "finished_at"]
+
+
+def test_old_objects_that_are_updated_together_do_not_write_the_lease_back(alias: str) -> None:
+    job = models().Job
+    first, second = job.objects.create(title="old"), job.objects.create(title="old")
+    [lease, other] = job.objects.claim(2, worker="w")
+    running = job.objects.get(pk=first.pk)
+    thin = job.objects.only("title").get(pk=second.pk)
+    lease.complete()
+    before = [state(row)[:-1] for row in (first, second)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for rows in ([running, second], [first, thin]):
+            for row in rows:
+                row.title += "!"
+            assert job.objects.bulk_update(rows, ["title", *QUEUES]) == 2
+    assert [state(row)[:-1] for row in (first, second)] == before
+    assert [state(row)[-1] for row in (first, second)] == ["old!", "old!"]
+    assert (running.status, first.status, "status" in vars(thin)) == ("running", "pending", False)
+    other.complete()
+
+
+def test_a_bulk_update_that_changes_warns_with_the_callers_place_and_is_written(alias: str) -> None:
+    job = models().Job
+    first, second = job.objects.bulk_create([job(title="a"), job(title="b")])
+    first, second = job.objects.order_by("title")
+    job.objects.claim(2)
+    first.status = "failed"
+    with pytest.warns(QueueColumnWarning, match="a bulk_update changes status of a Job") as caught:
+        job.objects.bulk_update([first, second], ["status", "attempts"])
+    assert [warning.filename for warning in caught] == [__file__]
+    assert [(state(row)[0], state(row)[4]) for row in (first, second)] == [("failed", 1), ("running", 1)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        job.objects.bulk_update([first], ["status"])  # it is what it was
+        job.objects.bulk_update((row for row in [first]), ["title"], batch_size=1)
+        first.attempts = 7
+        assert asyncio.run(job.objects.abulk_update([first], ["title"])) == 1
+    with pytest.warns(QueueColumnWarning):
+        job.objects.bulk_update([job(pk=second.pk, status="paused")], ["status"])
+    assert state(second)[0] == "paused"
+
+
+def test_a_bulk_update_can_be_refused(sqlite: str) -> None:
+    strict = models().Strict
+    first, second = strict.objects.create(), strict.objects.create()
+    second.status = "failed"
+    with pytest.raises(QueueColumnWarning):
+        strict.objects.bulk_update([first, second], ["priority", "status"])
+    assert strict.objects.status_counts()["pending"] == 2
+    assert second.status == "failed"
+
+
+def test_a_bulk_update_of_a_child_leaves_its_parents_queue_alone(alias: str) -> None:
+    long = models().LongJob
+    row = long.objects.create(title="x")
+    models().Job.objects.claim()
+    row.minutes, row.title = 7, "y"
+    long.objects.bulk_update([row], ["minutes", "title", "status", "lease_token"])
+    found = long.objects.get()
+    assert (found.minutes, found.title, found.status, found.lease_token) == (7, "y", "running", 1)
+
+
+def test_an_update_is_written_as_said(alias: str) -> None:
+    row = models().Job.objects.create()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert models().Job.objects.filter(pk=row.pk).update(status="failed", attempts=2) == 1
+    assert (state(row)[0], state(row)[4]) == ("failed", 2)
