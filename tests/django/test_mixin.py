@@ -141,6 +141,24 @@ def test_a_row_that_was_deleted_can_be_released_and_not_reserved(videos: Callabl
     assert type(video)(pk=pk).is_reserved("download") is False
 
 
+def test_what_a_row_was_reserved_for_is_known_when_it_is_deleted(videos: Callable[[int], list[Any]]) -> None:
+    [video] = videos(1)
+    other = type(video).objects.get()
+    assert video.reserve("download")
+    assert other.reserve("encode")
+    with video.reservation("check"):
+        video.delete()
+        assert video.is_reserved("check")
+    assert not video.is_reserved("check")
+    assert video.is_reserved("download")
+    assert video.release("download") is True
+    assert not video.is_reserved("download")
+    assert video.release("download") is False
+    assert video.release("encode") is True  # which it never tried itself
+    assert not other.is_reserved("encode")
+    assert other.release("encode") is False
+
+
 def test_a_grant_is_released_by_the_name_it_was_made_under(videos: Callable[[int], list[Any]]) -> None:
     video, other = videos(2)
     pk = video.pk
