@@ -8,7 +8,7 @@ from django.urls import path
 from reservable.django.admin import ReservationAdmin
 from reservable.django.models import Reservation
 from reservable.django.queue.admin import QueuedAdmin
-from tests.django.shop.models import Book, Film, Job, Short, Video
+from tests.django.shop.models import Book, Errand, Film, Job, LongJob, Short, Video
 
 admin.site.register([Video, Book])
 
@@ -22,5 +22,11 @@ class JobAdmin(QueuedAdmin, admin.ModelAdmin):
 own = admin.AdminSite(name="own")
 own.register(Reservation, ReservationAdmin)
 own.register([Short, Film])
+
+
+@admin.register(LongJob, Errand, site=own)
+class OwnAdmin(QueuedAdmin, admin.ModelAdmin):
+    list_display = ("title",)
+
 
 urlpatterns = [path("admin/", admin.site.urls), path("own/", own.urls)]

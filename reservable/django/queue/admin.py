@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
-from django.contrib import admin, messages
-from django.contrib.admin.utils import display_for_value, flatten_fieldsets
-from django.utils.html import format_html_join
+from django.contrib import admin
+from django.contrib.admin.utils import flatten_fieldsets
+from django.utils.html import format_html, format_html_join
+from django.utils.timezone import get_current_timezone_name, localtime
 
 from reservable.django.queue import standing
+from reservable.django.queue.actions import actions_of
 from reservable.queue.options import options_of
 from reservable.queue.statuses import Status
 
@@ -18,8 +21,6 @@ _STATES: dict[str, Callable[[Any], Any]] = {
     "running": standing.running,
     "expired": standing.expired,
 }
-
-_DONE = {"pause": "paused", "resume": "resumed", "retry": "queued again", "cancel": "cancelled"}
 
 
 class StateFilter(admin.SimpleListFilter):
@@ -45,7 +46,8 @@ class QueuedAdmin:
         class CrawlAdmin(QueuedAdmin, admin.ModelAdmin): ...
 
     Adds to what the class itself shows: columns, the counts of every status above the list, a filter, the errors with
-    their tracebacks on the page of a row, and the actions pause, resume, retry and cancel for whoever may change rows.
+    their tracebacks on the page of a row, and the actions pause, resume, retry and cancel for whoever may change rows
+    (a child by multi-table inheritance has none: the queue is its parent's). Times are in the current time zone.
     """
 
     change_list_template = "reservable/admin/queue.html"
@@ -54,8 +56,7 @@ class QueuedAdmin:
     def __init__(self: Any, model: Any, admin_site: Any) -> None:
         super().__init__(model, admin_site)  # type: ignore[call-arg]
         if self.actions is not None:  # which has none
-            verbs = _DONE if Status.PAUSED in options_of(model).values else ("retry", "cancel")
-            self.actions = [*self.actions, *map(_action, verbs)]
+            self.actions = [*self.actions, *actions_of(model)]
 
     def get_list_display(self: Any, request: Any) -> tuple[Any, ...]:
         shown = ("status", "priority", "queue_until", "attempts", "leased_by", "queue_error")
@@ -73,44 +74,49 @@ class QueuedAdmin:
         found = super().get_fieldsets(request, obj)  # type: ignore[misc]
         shown = flatten_fieldsets(found)
         ours = [field for field in self._queue_fields() if field not in shown]
-        return [*found, ("Queue", {"fields": ours})] if obj is not None and ours else found
+        if obj is None or not ours:
+            return found
+        zone = format_html("Times in {}.", get_current_timezone_name())
+        return [*found, ("Queue", {"fields": ours, "description": zone})]
 
     def get_readonly_fields(self: Any, request: Any, obj: Any = None) -> tuple[Any, ...]:
         return (*super().get_readonly_fields(request, obj), *self._queue_fields())  # type: ignore[misc]
 
     def changelist_view(self: Any, request: Any, extra_context: Any = None) -> Any:
-        counts = self.get_queryset(request).order_by().status_counts()
-        return super().changelist_view(request, {"queue_counts": counts, **(extra_context or {})})  # type: ignore[misc]
+        shown = {
+            "queue_counts": standing.counts(self.get_queryset(request)),
+            "queue_zone": get_current_timezone_name(),
+        }
+        return super().changelist_view(request, {**shown, **(extra_context or {})})  # type: ignore[misc]
 
     @admin.display(description="due, or leased until", ordering="retry_at")
     def queue_until(self, row: Any) -> Any:
         """When it is due, or when its lease is over."""
-        return display_for_value(row.retry_at, "-")
+        return "-" if row.retry_at is None else _time(row.retry_at)
 
     @admin.display(description="finished at", ordering="finished_at")
     def queue_finished(self, row: Any) -> Any:
         """When it ended."""
-        return display_for_value(row.finished_at, "-")
+        return "-" if row.finished_at is None else _time(row.finished_at)
 
     @admin.display(description="last error")
     def queue_error(self, row: Any) -> str:
         """The newest failure in a line."""
         error = row.last_error
-        return "" if error is None else f"{error['type']}: {error['message']}".removeprefix(": ")[:100]
+        return "" if error is None else _said(error)[:100]
 
     @admin.display(description="errors, the newest first")
     def queue_errors(self, row: Any) -> Any:
         """The failures with their tracebacks."""
         return format_html_join(
             "",
-            "<details {}><summary>{} attempt {}: {} {}</summary><pre>{}</pre></details>",
+            "<details {}><summary>{} attempt {}: {}</summary><pre>{}</pre></details>",
             (
                 (
                     "open" if number == 0 else "",
-                    error["at"],
+                    _time_of(error),
                     error["attempt"],
-                    error["type"],
-                    error["message"],
+                    _said(error),
                     error["traceback"],
                 )
                 for number, error in enumerate(reversed(row.errors))
@@ -122,16 +128,19 @@ class QueuedAdmin:
         return ("status", *steps, "queue_until", "attempts", "leased_by", "queue_finished", "queue_errors")
 
 
-def _action(verb: str) -> Any:
-    @admin.action(description=f"{verb.capitalize()} selected rows", permissions=["change"])
-    def act(model_admin: Any, request: Any, queryset: Any) -> None:
-        rows = [*queryset]
-        moved = [row for row in rows if getattr(row, verb)()]
-        for row in moved:
-            model_admin.log_change(request, row, f"{_DONE[verb].capitalize()}.")
-        level = messages.SUCCESS if len(moved) == len(rows) else messages.WARNING
-        left = f"; {len(rows) - len(moved)} were in another status" if len(moved) < len(rows) else ""
-        model_admin.message_user(request, f"{len(moved)} {_DONE[verb]}{left}.", level)
+def _said(error: Any) -> str:
+    return f"{error['type']}: {error['message']}" if error["type"] else str(error["message"])
 
-    act.__name__ = f"queue_{verb}"
-    return act
+
+def _time(moment: Any) -> Any:
+    """A time in the current time zone, which the page names."""
+    there = localtime(moment)
+    return format_html('<time datetime="{}">{}</time>', there.isoformat(), f"{there:%Y-%m-%d %H:%M:%S}")
+
+
+def _time_of(error: Any) -> Any:
+    """When it failed; as it is written where that is no time with an offset, which others may have stored."""
+    try:
+        return _time(datetime.fromisoformat(error["at"]))
+    except (ValueError, OverflowError):
+        return error["at"]

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.django.test_admin import browser, site
+from reservable import BackendError
+from tests.django.test_admin import browser, site, told
 
 __all__ = ["site"]
 
@@ -180,3 +181,139 @@ def test_actions_of_the_class_itself_stand_beside_the_queues() -> None:
     queues = {"queue_pause", "queue_resume", "queue_retry", "queue_cancel"}
     assert {"print_them", *queues} <= {*Own(Job, admin.site).get_actions(request)}
     assert Bare(Job, admin.site).get_actions(request) == {}
+
+
+def test_the_counts_are_of_whatever_queryset_the_page_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    from django.contrib import admin
+    from django.db.models import Count, QuerySet
+
+    from tests.django.shop.models import Errand, Job
+
+    client = browser(superuser=True)
+    Errand.objects.create(title="x")
+    assert "pending: 1" in client.get("/own/shop/errand/").content.decode()
+    jobs().create(title="x", priority=1)
+    jobs().create(title="y")
+    for rows in (QuerySet(Job), QuerySet(Job).annotate(many=Count("channel")), Job.objects.distinct()):
+        found = rows.filter(priority=1)
+        monkeypatch.setattr(
+            type(admin.site._registry[Job]), "get_queryset", lambda *_, found=found: found.all()
+        )
+        assert "pending: 1" in page(client)
+
+
+def test_a_child_of_a_queue_has_no_actions() -> None:
+    from tests.django.shop.models import LongJob
+
+    client = browser(superuser=True)
+    row = LongJob.objects.create(title="x")
+    assert "queue_pause" not in client.get("/own/shop/longjob/").content.decode()
+    form = {"action": "queue_pause", "_selected_action": [row.pk], "index": 0}
+    assert told(client.post("/own/shop/longjob/", form, follow=True)) == ["No action selected."]
+    assert "1 paused." in act(client, "queue_pause", row)  # on its parent's page
+    assert client.get(f"/own/shop/longjob/{row.pk}/change/").status_code == 200
+
+
+@pytest.mark.parametrize("in_one_transaction", [True, False])
+@pytest.mark.parametrize("kind", [BackendError, "OperationalError"])
+def test_an_error_half_way_is_told_and_what_was_done_is_in_the_log(
+    kind: Any, in_one_transaction: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from django import db
+    from django.contrib.admin.models import LogEntry
+
+    from tests.django.shop.models import Job
+
+    left, spoilt, done = (jobs().create(title=title) for title in ("left", "spoilt", "done"))
+    pause = Job.pause
+
+    def failing(row: Any) -> bool:
+        moved = pause(row)
+        if row.pk == spoilt.pk:
+            raise (db.OperationalError if kind == "OperationalError" else kind)("the disk is full")
+        return moved
+
+    client = browser("view_job", "change_job")
+    monkeypatch.setattr(Job, "pause", failing)
+    monkeypatch.setitem(db.connections.settings["default"], "ATOMIC_REQUESTS", in_one_transaction)
+    form = {"action": "queue_pause", "_selected_action": [row.pk for row in (done, spoilt, left)], "index": 0}
+    response = client.post(PAGE, form, follow=True)
+    assert told(response) == [f"{spoilt} and 1 more could not be paused: the disk is full", "1 paused."]
+    assert dict(jobs().values_list("title", "status")) == {
+        "done": "paused",
+        "spoilt": "pending",
+        "left": "pending",
+    }
+    [entry] = LogEntry.objects.all()
+    assert (entry.object_id, entry.change_message) == (str(done.pk), "Paused.")
+
+
+def test_a_row_that_may_not_be_changed_is_left_alone(
+    rows: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from django.contrib import admin
+
+    from tests.django.shop.models import Job
+
+    def may(_: Any, request: Any, obj: Any = None) -> bool:
+        return obj is None or obj.title != "is-due"
+
+    monkeypatch.setattr(type(admin.site._registry[Job]), "has_change_permission", may)
+    client = browser("view_job", "change_job")
+    text = act(client, "queue_cancel", rows["is-due"], rows["is-later"], rows["has-failed"])
+    assert "1 cancelled; 1 were in another status; 1 may not be changed by you." in text
+    assert jobs().get(title="is-due").status == "pending"
+    assert jobs().get(title="is-later").status == "cancelled"
+
+
+@pytest.mark.parametrize("use_tz", [True, False])
+def test_times_are_in_the_time_zone_of_the_project_which_is_named(use_tz: bool) -> None:
+    from zoneinfo import ZoneInfo
+
+    from django.test import override_settings
+
+    def there(moment: datetime) -> str:
+        return f">{moment.astimezone(ZoneInfo('Pacific/Kiritimati')):%Y-%m-%d %H:%M:%S}</time>"
+
+    client = browser("view_job")
+    jobs().create(title="x")
+    [lease] = jobs().claim()
+    lease.fail("first", retry_in="1 hour")
+    row = jobs().get()
+    with override_settings(USE_TZ=use_tz, TIME_ZONE="Pacific/Kiritimati"):
+        listed, shown = page(client), page(client, f"{row.pk}/change/")
+        for text in (listed, shown):
+            assert there(row.retry_at) in text
+            assert "Times in Pacific/Kiritimati." in text
+        assert there(datetime.fromisoformat(row.last_error["at"])) in shown
+        row.cancel()
+        shown = page(client, f"{row.pk}/change/")
+        assert there(row.finished_at) in shown
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        '[{"type": "foreign"}]',
+        '{"foreign": 1}',
+        '"foreign"',
+        '[1, [2], "foreign"]',
+        "foreign: no JSON",
+        '[{"message": "foreign", "at": "yesterday"}]',
+        '[{"message": "foreign", "at": "2026-01-02T03:04:05"}]',
+        '[{"message": "foreign \\ud800", "at": "0001-01-01T00:00:00+14:00", "attempt": {}}]',
+    ],
+)
+def test_errors_that_others_have_stored_are_shown_as_text(stored: str) -> None:
+    from django.db import connection
+
+    row = jobs().create(title="x")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE shop_job SET errors = %s", [stored])
+    client = browser("view_job", "change_job")
+    for query in ("", f"{row.pk}/change/"):
+        assert "foreign" in page(client, query)
+    assert client.post(f"{PAGE}{row.pk}/change/", {"title": "new", "priority": 5}).status_code == 302
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT title, errors FROM shop_job")
+        assert cursor.fetchall() == [("new", stored)]

@@ -8,7 +8,7 @@ from typing import Any
 from django.db import models
 
 from reservable import Backoff, QueueOptions
-from reservable.django import Queued, Reservable, ReservableManager, ReservableQuerySet
+from reservable.django import Queued, QueuedManager, Reservable, ReservableManager, ReservableQuerySet
 
 
 class Channel(models.Model):
@@ -125,6 +125,15 @@ class LongJob(Job):
     """A child of a queue by multi-table inheritance."""
 
     minutes = models.IntegerField(default=0)
+
+
+class Errand(Queued):
+    """A queue whose default manager is another's."""
+
+    title = models.CharField(max_length=50, default="")
+
+    objects = models.Manager()
+    queue = QueuedManager()
 
 
 class Turn(Queued):
