@@ -2,12 +2,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
 from reservable import BackendError
-from tests.django.project import pointed
+from tests.django.project import database, pointed
+from tests.django.serving import serve
+from tests.processes import Worker
 
 pytestmark = pytest.mark.usefixtures("clean")
 
@@ -131,3 +137,61 @@ def test_time_zones_are_nothing_to_a_reservation(alias: str, use_tz: bool) -> No
             assert abs(held.expires_at - datetime.now(UTC) - timedelta(hours=1)) < timedelta(seconds=5)
         assert type(one).objects.first_reserved("k", datetime.now(UTC) + timedelta(minutes=1)) == one
     connections[alias].close()
+
+
+class Site:
+    """A web server whose every request is a transaction on one SQLite file; asked from threads."""
+
+    def __init__(self, worker: Worker) -> None:
+        self.worker = worker
+        self._port = worker.hear(within=60)
+
+    def get(self, path: str) -> str:
+        with urlopen(f"http://127.0.0.1:{self._port}/{path}", timeout=60) as answer:
+            return str(answer.read().decode())
+
+
+@contextmanager
+def atomic_site(folder: Path, journal: str, mode: str) -> Iterator[Site]:
+    first = f"PRAGMA journal_mode = {journal}; PRAGMA synchronous = OFF"
+    default = database(
+        f"sqlite:///{folder / 'site.sqlite'}", init_command=first, transaction_mode=mode, timeout=30
+    )
+    with Worker(serve, {"default": default | {"ATOMIC_REQUESTS": True}}) as worker:
+        yield Site(worker)
+
+
+@pytest.mark.parametrize(
+    ("journal", "mode", "first", "second"),
+    [
+        ("wal", "DEFERRED", "hold/a?read", "reserve/b?read"),
+        ("delete", "DEFERRED", "hold/a", "reserve/b"),
+        ("wal", "IMMEDIATE", "plain/hold/a?read", "plain/reserve/b?read"),
+        ("delete", "IMMEDIATE", "plain/hold/a?read", "plain/reserve/b?read"),
+    ],
+)
+def test_a_request_reserves_while_another_that_has_reserved_goes_on(
+    tmp_path: Path, journal: str, mode: str, first: str, second: str
+) -> None:
+    with atomic_site(tmp_path, journal, mode) as site, ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(site.get, first)
+        assert site.worker.hear(within=30) == "True"
+        assert site.get(second) == "True"
+        assert not slow.done()
+        assert site.get(second) == "False"
+        site.get("let-go")
+        assert slow.result(timeout=30) == "True"
+
+
+@pytest.mark.parametrize("journal", ["wal", "delete"])
+def test_requests_that_lock_the_file_at_once_are_told_why_they_cannot_reserve(
+    tmp_path: Path, journal: str
+) -> None:
+    with atomic_site(tmp_path, journal, "IMMEDIATE") as site, ThreadPoolExecutor(4) as pool:
+        began = time.monotonic()
+        answers = [*pool.map(site.get, [f"reserve/{key}" for key in "abcd"])]
+        assert time.monotonic() - began < 20  # a quarter of a second for each, one after the other
+        for answer in answers:
+            assert answer.startswith("BackendError: ")
+            assert "database of their own by a router" in answer
+        assert site.get("plain/reserve/a") == "True"
