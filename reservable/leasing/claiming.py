@@ -125,7 +125,7 @@ def _claimed(desk: Desk, state: Row[Any], name: str, worker: str) -> Claimed | N
         *([queue.columns["retry_at"] <= now()] if running else []),  # a heartbeat may have come meanwhile
     )
     move = statements.moved(queue, CLAIM, queue.options.lifetime, worker=worker).where(
-        desk.unlocked(unchanged)
+        desk.unlocked(unchanged, one=True)
     )
     sent = time.monotonic()
     asked = desk.ask(lambda connection: connection.execute(move).rowcount)

@@ -224,15 +224,15 @@ class Desk(Asking):
 
         PostgreSQL waits without end for a row that another transaction has written; others give up after a while.
         """
-        return self.unlocked(self.leased(held))
+        return self.unlocked(self.leased(held), one=len(held) == 1)
 
-    def unlocked(self, condition: ColumnElement[bool]) -> Any:
-        """The condition; in PostgreSQL, of rows that nobody has locked."""
+    def unlocked(self, condition: ColumnElement[bool], *, one: bool) -> Any:
+        """The condition; in PostgreSQL, of rows that nobody has locked. `one`: it is true of one row at most."""
         if not self.returns:
             return condition
         found = self.passing_over(statements.states(self.queue).where(condition))
         pk: Any = self.queue.pk[0] if len(self.queue.pk) == 1 else tuple_(*self.queue.pk)
-        return pk.in_(found)
+        return pk == found.scalar_subquery() if one else pk.in_(found)  # which costs a join
 
     def passing_over(self, looking: Select[Any]) -> Select[Any]:
         """Lock the rows, but those that somebody else has locked."""
