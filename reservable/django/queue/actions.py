@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from django.contrib import admin, messages
@@ -30,27 +31,18 @@ def actions_of(model: Any) -> list[Any]:
 def _action(verb: str) -> Any:
     @admin.action(description=f"{verb.capitalize()} selected rows", permissions=["change"])
     def act(model_admin: Any, request: Any, queryset: Any) -> None:
-        rows = [*queryset]
-        moved = elsewhere = forbidden = 0
+        rows, fates = [*queryset], Counter[str]()
         for number, row in enumerate(rows, 1):
-            if not model_admin.has_change_permission(request, row):
-                forbidden += 1
-                continue
             try:
-                is_moved = _move(model_admin, request, row, verb)
+                fates[_fate(model_admin, request, row, verb)] += 1
             except (ReservableError, Error) as error:
                 these = _and_more(row, len(rows) - number)
                 model_admin.message_user(
                     request, f"{these} could not be {_DONE[verb]}: {error}", messages.ERROR
                 )
                 break
-            moved += is_moved
-            elsewhere += not is_moved
-        told = [f"{moved} {_DONE[verb]}"]
-        if elsewhere:
-            told.append(f"{elsewhere} were in another status")
-        if forbidden:
-            told.append(f"{forbidden} may not be changed by you")
+        moved = fates.pop(_DONE[verb], 0)
+        told = [f"{moved} {_DONE[verb]}", *(f"{count} {fate}" for fate, count in sorted(fates.items()))]
         level = messages.SUCCESS if moved == len(rows) else messages.WARNING
         model_admin.message_user(request, f"{'; '.join(told)}.", level)
 
@@ -58,13 +50,18 @@ def _action(verb: str) -> Any:
     return act
 
 
-def _move(model_admin: Any, request: Any, row: Any, verb: str) -> bool:
-    """Whether the row was moved, which is then in the admin's log; what fails leaves the request's transaction whole."""
+def _fate(model_admin: Any, request: Any, row: Any, verb: str) -> str:
+    """What became of the row, in words; one that was moved is in the admin's log.
+
+    What fails leaves a transaction of the request whole.
+    """
+    if not model_admin.has_change_permission(request, row):
+        return "may not be changed by you"
     with atomic(using=router.db_for_write(type(row), instance=row)):
         if not getattr(row, verb)():
-            return False
+            return "were in another status"
         model_admin.log_change(request, row, f"{_DONE[verb].capitalize()}.")
-        return True
+        return _DONE[verb]
 
 
 def _and_more(row: Any, further: int) -> str:

@@ -261,7 +261,7 @@ def test_a_row_that_may_not_be_changed_is_left_alone(
     monkeypatch.setattr(type(admin.site._registry[Job]), "has_change_permission", may)
     client = browser("view_job", "change_job")
     text = act(client, "queue_cancel", rows["is-due"], rows["is-later"], rows["has-failed"])
-    assert "1 cancelled; 1 were in another status; 1 may not be changed by you." in text
+    assert "1 cancelled; 1 may not be changed by you; 1 were in another status." in text
     assert jobs().get(title="is-due").status == "pending"
     assert jobs().get(title="is-later").status == "cancelled"
 
