@@ -62,8 +62,8 @@ def _close_with(connection: Any, made: Any) -> None:
     close, its = connection.close, weakref.ref(made)
 
     def close_both() -> None:
-        here = _here.companions.get(connection.alias)
-        if its() is here is not None:
+        here: Any = _here.companions.get(connection.alias)
+        if here is not None and its() is here:
             with suppress(Error):
                 here.close()
         close()
