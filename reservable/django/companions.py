@@ -62,10 +62,10 @@ def _close_with(connection: Any, made: Any) -> None:
     close, its = connection.close, weakref.ref(made)
 
     def close_both() -> None:
-        here: Any = _here.companions.get(connection.alias)
-        if here is not None and its() is here:
+        companion: Any = its()
+        if _here.companions.get(connection.alias) is companion and companion:
             with suppress(Error):
-                here.close()
+                companion.close()
         close()
 
     connection.close = close_both

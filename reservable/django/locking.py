@@ -43,7 +43,7 @@ def witness_of(connection: Any) -> Witness:
         if isinstance(known, Witness):
             return known
     made = Witness(connection)
-    connection.execute_wrappers.append(made)
+    connection.execute_wrappers.insert(0, made)  # whoever adds one for a while takes the last one out again
     return made
 
 

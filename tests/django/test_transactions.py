@@ -214,6 +214,21 @@ def test_sqlite_waits_for_a_neighbour_who_writes_though_a_transaction_is_open_he
             cursor.execute("PRAGMA journal_mode = delete")
 
 
+def test_what_others_instrument_on_sqlite_ends_with_their_block(sqlite: str) -> None:
+    from django.db import connection
+
+    from reservable.django.locking import Witness
+
+    def own(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        return execute(sql, params, many, context)
+
+    connection.close()
+    connection.execute_wrappers.clear()
+    with connection.execute_wrapper(own):
+        video()  # connects, inside the block
+    assert [type(left) for left in connection.execute_wrappers] == [Witness]
+
+
 def test_sqlite_knows_of_what_an_operators_verb_has_written(sqlite: str) -> None:
     from django.db import transaction
 
