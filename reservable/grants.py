@@ -45,8 +45,11 @@ class Holder:
 
     @classmethod
     def at(cls, now: int, *, name: str, owner: str, fence: int, since: int, until: int) -> Holder:
-        """The holder as the store saw it at `now`; all times in microseconds by the store's clock."""
-        return cls(name, owner, utc(since), utc(until), fence, (until - now) / 1_000_000)
+        """The holder as the store saw it at `now`; all times in microseconds by the store's clock.
+
+        A clock that is read again in the same statement may have gone past the end.
+        """
+        return cls(name, owner, utc(since), utc(until), fence, max(0, until - now) / 1_000_000)
 
 
 class Released(Enum):

@@ -47,10 +47,13 @@ def companion(connection: Any, dialect: Dialect) -> Any:
         made = _here.companions[connection.alias] = apart_from(connection)
         _close_with(connection, made)
     if made.connection is None:
+        if hasattr(made, "at_end"):
+            made.at_end.detach()  # it keeps the connection before, which is closed
         made.ensure_connection()
         driver: Any = made.connection
         # A thread's end closes nothing by itself, and drivers complain of what is left open.
-        weakref.finalize(made, _close, driver, os.getpid()).atexit = False
+        made.at_end = weakref.finalize(made, _close, driver, os.getpid())
+        made.at_end.atexit = False
         prepare(dialect, driver)
         if dialect.name == "sqlite":
             driver.execute(f"PRAGMA busy_timeout = {BUSY}")
