@@ -25,9 +25,10 @@ demo-queue: $(made)-demo  ## crawl a local site with a queue on its own table, a
 demo-django: $(made)-demo  ## a Django site, its management command, and its admin (ARGS=--serve to see it)
 	$(bin)/python examples/django_demo.py $(ARGS)
 
+# Three tests at a time, on two cores too: much of what they do is to wait.
 test: $(made)-test  ## all tests, on real servers and in a browser (ARGS="-k 'redis and mixin'" for some)
 	@sh scripts/servers.sh browser
-	$(bin)/python -m pytest -n auto --maxprocesses 4 $(ARGS)
+	$(bin)/python -m pytest -n 3 $(ARGS)
 
 bench: $(made)-bench  ## measure against other libraries and against bare drivers
 	@sh scripts/servers.sh

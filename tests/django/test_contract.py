@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
@@ -26,6 +27,13 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*(deleted while still open|unclosed):ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_is_left_to_other_tests() -> Iterator[None]:
+    """What such threads have left goes here, where it may: else it goes in some other test, which fails by it."""
+    yield
+    gc.collect()
 
 
 class DjangoContract(BackendContract):
