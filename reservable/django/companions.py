@@ -45,7 +45,7 @@ def companion(connection: Any, dialect: Dialect) -> Any:
         if made is not None:
             made.close()
         made = _here.companions[connection.alias] = apart_from(connection)
-        _close_with(connection, made)
+        _close_with(connection)
     if made.connection is None:
         if hasattr(made, "at_end"):
             made.at_end.detach()  # it keeps the connection before, which is closed
@@ -60,17 +60,20 @@ def companion(connection: Any, dialect: Dialect) -> Any:
     return made
 
 
-def _close_with(connection: Any, made: Any) -> None:
-    """Have Django's own connection close this one along. It sends no signal, so its method is taken over."""
-    close, its = connection.close, weakref.ref(made)
+def _close_with(connection: Any) -> None:
+    """Have Django's own connection close its companion along. It sends no signal, so its method is taken over, once."""
+    close = connection.close
+    if hasattr(close, "of_both"):
+        return
 
     def close_both() -> None:
-        companion: Any = its()
-        if _here.companions.get(connection.alias) is companion and companion:
+        companion: Any = _here.companions.get(connection.alias)
+        if companion is not None:
             with suppress(Error):
                 companion.close()
         close()
 
+    vars(close_both)["of_both"] = True
     connection.close = close_both
 
 

@@ -9,6 +9,8 @@ from weakref import ref
 from django.db.backends.signals import connection_created
 
 _WRITING = ("INSERT", "UPDATE", "DELETE", "REPLACE", "CREATE", "ALTER", "DROP", "REINDEX")
+_BOUNDS = ("SAVEPOINT", "RELEASE", "ROLLBACK")
+"""What begins and ends inner blocks, and asks for no lock."""
 
 
 class Witness:
@@ -20,7 +22,9 @@ class Witness:
         self.has_written = False
 
     def __call__(self, execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any) -> Any:
-        self.note(str(sql).lstrip()[:10].upper().startswith(_WRITING))
+        said = str(sql).lstrip()[:10].upper()
+        if not said.startswith(_BOUNDS):
+            self.note(said.startswith(_WRITING))
         return execute(sql, params, many, context)
 
     def note(self, writes: bool) -> None:

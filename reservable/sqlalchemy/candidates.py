@@ -92,10 +92,6 @@ class Candidates:
         """What SQLAlchemy's cache of compiled statements knows the statement by; None for one it cannot keep."""
         return self.statement._generate_cache_key()
 
-    def has(self, parameter: str) -> bool:
-        """Whether the statement has a parameter of this name, or may have."""
-        return self.cache_key is None or any(bind.key == parameter for bind in self.cache_key.bindparams)
-
     @property
     def alone(self) -> bool:
         """Whether the statement must be one of its own: inside another, SQLAlchemy forgets `with_loader_criteria`."""

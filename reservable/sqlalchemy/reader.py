@@ -7,7 +7,7 @@ caller has not changed them, new ones move over whole, and what was eagerly load
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, inspect
@@ -30,10 +30,13 @@ class Read(NamedTuple):
         return [move.found(instance) for instance in self.fresh]
 
 
-def read(session: Session, connection: Connection, statement: Select[Any]) -> Read:
-    """The statement's objects, read through the connection, with all that is loaded along with them."""
+def read(session: Session, connection: Connection, statement: Select[Any], values: Mapping[str, Any]) -> Read:
+    """The statement's objects, read through the connection, with all that is loaded along with them.
+
+    `values` are for parameters that the statement has, or may have.
+    """
     reader = _reader(session, connection)
-    return Read(reader, list(reader.scalars(statement).unique()))
+    return Read(reader, list(reader.scalars(statement, values).unique()))
 
 
 def _reader(session: Session, connection: Connection) -> Session:

@@ -63,12 +63,12 @@ class Finding(Taking):
         for one in found:
             self.candidates.identity.pk(one.key)  # raises for one too long for Python, though not for SQL
         statement = self.candidates.again([one.key for one in found])
+        # With the execution, where it reaches lambdas, criteria of loaders and what listeners add; most have no use for it.
         ours = but_ours(self.candidates.identity, self.purpose.key)
-        if self.candidates.has(ours):
-            statement = statement.params(**{ours: [one.grant.fence for one in found]})
+        values = {ours: [one.grant.fence for one in found]}
         # Read to the end though the call may be cancelled, and only then moved, in the caller's own time.
         read = self._colour.see_through(
-            lambda: self.reading(lambda connection: reader.read(self.session, connection, statement)),
+            lambda: self.reading(lambda connection: reader.read(self.session, connection, statement, values)),
             lambda _: None,
         )
         for instance in read.moved_to(self.session):

@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
@@ -178,9 +178,11 @@ def test_sqlite_says_at_once_that_the_callers_own_write_is_in_the_way(sqlite: st
     assert one.reserve("k")
 
 
-@pytest.mark.parametrize(("journal", "reads"), [("delete", False), ("wal", False), ("wal", True)])
+@pytest.mark.parametrize(
+    ("journal", "does"), [("delete", "nothing"), ("delete", "nests"), ("wal", "nothing"), ("wal", "reads")]
+)
 def test_sqlite_waits_for_a_neighbour_who_writes_though_a_transaction_is_open_here(
-    sqlite: str, journal: str, reads: bool
+    sqlite: str, journal: str, does: str
 ) -> None:
     from django.db import connection, transaction
 
@@ -200,8 +202,11 @@ def test_sqlite_waits_for_a_neighbour_who_writes_though_a_transaction_is_open_he
     with connection.cursor() as cursor:
         cursor.execute(f"PRAGMA journal_mode = {journal}")
     try:
-        with ThreadPoolExecutor(1) as pool, transaction.atomic():
-            if reads:
+        with ThreadPoolExecutor(1) as pool, ExitStack() as blocks:
+            blocks.enter_context(transaction.atomic())
+            if does == "nests":
+                blocks.enter_context(transaction.atomic())
+            elif does == "reads":
                 assert type(one).objects.count() == 1
             neighbour = pool.submit(write)
             assert written.wait(5)
@@ -292,6 +297,23 @@ def test_a_companion_is_closed_along_with_djangos_own_connection(server: str) ->
         connections[server].close()
         assert _here.companions[server].connection is None
     assert one.release("k")
+
+
+def test_however_many_companions_there_were_closing_is_one_step(server: str) -> None:
+    from django.db import connections, transaction
+
+    from reservable.django.companions import _here
+
+    one = video()
+    closes = set()
+    for _ in range(3):
+        _here.companions.clear()  # as in threads that share a connection, one after the other
+        with transaction.atomic(using=server):
+            one.is_reserved("k")
+        closes.add(connections[server].close)
+        connections[server].close()
+        assert _here.companions[server].connection is None
+    assert len(closes) == 1
 
 
 def test_connections_that_the_server_cut_are_no_trouble(server: str) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from sqlalchemy import exists, select
-from sqlalchemy.orm import aliased
+from sqlalchemy import event, exists, select
+from sqlalchemy.orm import ORMExecuteState, aliased, with_loader_criteria
 
 from reservable import each_reserved, first_reserved, take_reserved
 from tests.sqlalchemy.finding.models import Author, Comment, Video
@@ -157,3 +159,22 @@ def test_other_rows_that_a_filter_asks_for_are_looked_at_as_they_are(database: W
     )
     found = take_reserved(database.session(), with_a_free_neighbour, KEY, limit=9)
     assert [video.id for video in found] == [1]
+
+
+@pytest.mark.parametrize("way", ["loader criteria", "a lambda", "a session's listener"])
+def test_so_they_are_wherever_the_condition_is_said(database: World, way: str):
+    database.add_videos(2)
+    session, statement = database.session(), WAITING
+    if way == "loader criteria":
+        statement = statement.options(with_loader_criteria(Video, Video.unreserved(KEY)))
+    elif way == "a lambda":
+        statement = statement.where(lambda: Video.unreserved(KEY))
+    else:
+
+        def narrow(state: ORMExecuteState) -> None:
+            asked: Any = state.statement
+            if state.is_select:
+                state.statement = asked.where(Video.unreserved(KEY))
+
+        event.listen(session, "do_orm_execute", narrow)
+    assert [video.id for video in each_reserved(session, statement, KEY)] == [1, 2]
