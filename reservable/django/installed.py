@@ -42,6 +42,15 @@ def check_installed(app_configs: Any, **_: Any) -> list[CheckMessage]:
     ]
 
 
+def check_templates(model_admin: Any) -> list[CheckMessage]:
+    """E005: a page of the admin needs the templates of the app, and it is not installed."""
+    if apps.is_installed(APP):
+        return []
+    hint = f"Add {APP!r} to it."
+    told = f"{APP!r} is not in INSTALLED_APPS, so there are no templates for QueuedAdmin."
+    return [Error(told, hint=hint, obj=type(model_admin), id="reservable.E005")]
+
+
 def _needs_the_table(model: Any) -> bool:
     from reservable.django.mixin import Reservable
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import socket
@@ -16,36 +15,14 @@ from urllib.request import ProxyHandler, build_opener
 import pytest
 
 from examples.django_demo import Outcome, promises
+from tests.acceptance.examples import PROJECT, environment, run_example
 
-PROJECT = Path(__file__).parents[2]
-SITE = PROJECT / "examples" / "django_site"
-
-
-def environment(temporary: Path) -> dict[str, str]:
-    path = os.pathsep.join(filter(None, [str(PROJECT), os.environ.get("PYTHONPATH")]))
-    more = {
-        "PYTHONPATH": path,
-        "TMPDIR": str(temporary),
-        "SITE_FOLDER": str(temporary),
-        "PYTHONIOENCODING": "utf-8",
-    }
-    return os.environ | more
-
-
-def run(*arguments: str, temporary: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=PROJECT,
-        env=environment(temporary),
-        capture_output=True,
-        encoding="utf-8",
-        timeout=120,
-        check=False,
-    )
+DEMO = "examples/django_demo.py"
+MANAGE = str(PROJECT / "examples" / "django_site" / "manage.py")
 
 
 def test_every_promise_is_kept(tmp_path: Path) -> None:
-    done = run("examples/django_demo.py", temporary=tmp_path)
+    done = run_example(DEMO, temporary=tmp_path, SITE_FOLDER=str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Every promise was kept." in done.stdout
     assert len(re.findall(r"^  kept    ", done.stdout, re.MULTILINE)) == 7
@@ -66,11 +43,11 @@ def test_every_promise_is_kept(tmp_path: Path) -> None:
 
 
 def test_it_serves_its_admin_until_it_is_interrupted(tmp_path: Path) -> None:
-    command = [sys.executable, "examples/django_demo.py", "--serve", "--port", "0"]
+    command = [sys.executable, DEMO, "--serve", "--port", "0"]
     with subprocess.Popen(
         command,
         cwd=PROJECT,
-        env=environment(tmp_path),
+        env=environment(tmp_path, SITE_FOLDER=str(tmp_path)),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",
@@ -91,7 +68,7 @@ def test_it_serves_its_admin_until_it_is_interrupted(tmp_path: Path) -> None:
 def test_a_port_in_use_is_told_before_anything_is_done(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        done = run("examples/django_demo.py", "--serve", "--port", port, temporary=tmp_path)
+        done = run_example(DEMO, "--serve", "--port", port, temporary=tmp_path, SITE_FOLDER=str(tmp_path))
     assert done.returncode == 2
     assert done.stdout == ""
     assert port in done.stderr
@@ -118,13 +95,17 @@ def opened(address: str, site: subprocess.Popen[str]) -> str:
 
 
 def test_the_site_has_nothing_to_migrate_and_nothing_to_complain_of(tmp_path: Path) -> None:
-    manage = str(SITE / "manage.py")
-    assert run("-W", "error", manage, "migrate", "-v0", temporary=tmp_path).returncode == 0
+    assert (
+        run_example(
+            "-W", "error", MANAGE, "migrate", "-v0", temporary=tmp_path, SITE_FOLDER=str(tmp_path)
+        ).returncode
+        == 0
+    )
     for command in (
         ["makemigrations", "--check"],
         ["check", "--fail-level", "WARNING", "--database", "default"],
     ):
-        done = run("-W", "error", manage, *command, temporary=tmp_path)
+        done = run_example("-W", "error", MANAGE, *command, temporary=tmp_path, SITE_FOLDER=str(tmp_path))
         assert done.returncode == 0, done.stdout + done.stderr
 
 

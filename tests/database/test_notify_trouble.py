@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from reservable.backends import watching
 from reservable.backends.database import AsyncDatabaseBackend, DatabaseBackend
 from tests.database.notified import DRIVERS, MINUTE, NAME, is_async
-from tests.pausing import SLACK, later, took
+from tests.pausing import SLACK, later, outlives, took
 from tests.proxy import Proxy
 from tests.server_process import free_port
 from tests.servers import PostgreSQL, start_postgresql
@@ -82,24 +82,7 @@ def test_a_pooler_that_keeps_the_news_to_itself(url: str, connect: Connect, hold
 
 
 def test_a_server_that_is_killed_frozen_and_restarted(own_server: PostgreSQL, connect: Connect) -> None:
-    waiter = connect(own_server.url)
-    assert waiter.acquire(NAME, "H", "holder", MINUTE)
-    with waiter.watch(NAME) as watch:
-        with later(own_server.kill, 0.3):
-            assert took(watch.pause, 5) < 0.4 + SLACK
-        for _ in range(3):
-            assert took(watch.pause, 0.2) < 0.2 + SLACK
-        own_server.restart()
-        with later(lambda: waiter.release(NAME, "H"), 1):
-            eventually(lambda: took(watch.pause, 5) > 0.15, 3, 0)  # it listens again
-        assert waiter.acquire(NAME, "H", "holder", MINUTE)
-        own_server.sigstop()
-        for _ in range(3):
-            assert took(watch.pause, 0.3) < 0.3 + SLACK
-        with waiter.watch(NAME) as fresh:
-            assert took(fresh.pause, 0.3) < 0.3 + SLACK
-        own_server.sigcont()
-        eventually(lambda: took(watch.pause, 0.5) > 0.4, 5, 0)
+    outlives(own_server, connect(own_server.url), NAME, MINUTE)
 
 
 def test_nobody_there(url: str, connect: Connect, holder: DatabaseBackend) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unittest
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -15,6 +16,9 @@ from tests.stores import Stores
 
 HURRY = "PRAGMA synchronous = OFF"
 """The waiting for the disk is left out."""
+
+Twice = Callable[..., None]
+"""`twice(base, kind, body, **attributes)`: see the fixture."""
 
 ALIASES = {"sqlite": "default", "postgresql": "postgresql", "mariadb": "mariadb"}
 
@@ -118,3 +122,23 @@ def videos(alias: str) -> Callable[[int], list[Any]]:
         return [Video.objects.create(place=place) for place in range(count)]
 
     return make
+
+
+@pytest.fixture
+def twice(project: Databases, request: pytest.FixtureRequest) -> Twice:
+    """Have two tests of one of Django's classes do the same on a database, so that the second sees what the first left."""
+
+    def perform(base: str, kind: str, body: Callable[[Any], None], **attributes: Any) -> None:
+        import django.test
+
+        if kind not in project:
+            request.getfixturevalue(f"{kind}_url")  # skips, and says which server is missing
+        own = {"databases": {kind}, "test_one": body, "test_two": body, **attributes}
+        case = type("Case", (getattr(django.test, base),), own)
+        outcome = unittest.TestResult()
+        with pointed(writes=kind):
+            unittest.defaultTestLoader.loadTestsFromTestCase(case).run(outcome)
+        assert outcome.testsRun == 2
+        assert not outcome.errors + outcome.failures, [text for _, text in outcome.errors + outcome.failures]
+
+    return perform

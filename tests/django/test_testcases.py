@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import unittest
 from typing import Any
 
 import pytest
 
-from tests.django.project import pointed
+from tests.django.conftest import Twice
 
 pytestmark = pytest.mark.usefixtures("clean")
-
-
-def run(case: Any) -> None:
-    outcome = unittest.TestResult()
-    unittest.defaultTestLoader.loadTestsFromTestCase(case).run(outcome)
-    assert outcome.testsRun == 2
-    assert not outcome.errors + outcome.failures, [text for _, text in outcome.errors + outcome.failures]
 
 
 def body(case: Any) -> None:
@@ -44,62 +36,31 @@ def body(case: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["default", "postgresql", "mariadb", "memory"])
-def test_in_a_testcase(kind: str, project: Any, request: pytest.FixtureRequest) -> None:
-    from django.test import TestCase
-
-    if kind not in project:
-        request.getfixturevalue(f"{kind}_url")
-
-    class Case(TestCase):
-        databases = {kind}  # noqa: RUF012 - as Django's manual writes it
-        test_one = body
-        test_two = body
-
-    with pointed(writes=kind):
-        run(Case)
+def test_in_a_testcase(kind: str, twice: Twice) -> None:
+    twice("TestCase", kind, body)
 
 
 @pytest.mark.parametrize("kind", ["default", "postgresql", "mariadb", "memory"])
-def test_after_a_rollback_in_a_testcase(kind: str, project: Any, request: pytest.FixtureRequest) -> None:
+def test_after_a_rollback_in_a_testcase(kind: str, twice: Twice) -> None:
     """The test's transaction is the database, and a savepoint in it takes back what a real rollback leaves."""
-    from django.db import transaction
-    from django.test import TestCase
-
-    from tests.django.shop.models import Video
-
-    if kind not in project:
-        request.getfixturevalue(f"{kind}_url")
 
     def rolled_back(case: Any) -> None:
+        from django.db import transaction
+
+        from tests.django.shop.models import Video
+
         video = Video.objects.create()
         with pytest.raises(ZeroDivisionError), transaction.atomic(using=kind):
             assert video.reserve("k")
             raise ZeroDivisionError
         assert video.is_reserved("k") == (kind == "memory")
 
-    class Case(TestCase):
-        databases = {kind}  # noqa: RUF012 - as Django's manual writes it
-        test_one = rolled_back
-        test_two = rolled_back
-
-    with pointed(writes=kind):
-        run(Case)
+    twice("TestCase", kind, rolled_back)
 
 
 @pytest.mark.parametrize("kind", ["postgresql", "mariadb", "memory"])
-def test_in_a_transactiontestcase(kind: str, project: Any, request: pytest.FixtureRequest) -> None:
-    from django.test import TransactionTestCase
-
-    if kind not in project:
-        request.getfixturevalue(f"{kind}_url")
-
-    class Case(TransactionTestCase):
-        databases = {kind}  # noqa: RUF012 - as Django's manual writes it
-        test_one = body
-        test_two = body
-
-    with pointed(writes=kind):
-        run(Case)
+def test_in_a_transactiontestcase(kind: str, twice: Twice) -> None:
+    twice("TransactionTestCase", kind, body)
 
 
 SUITE = """

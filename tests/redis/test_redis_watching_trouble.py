@@ -14,7 +14,7 @@ import redis
 
 from reservable.backends.redis import AsyncRedisBackend, RedisBackend
 from reservable.backends.redis.connect import async_from_url
-from tests.pausing import SLACK, later, took
+from tests.pausing import SLACK, later, outlives, took
 from tests.proxy import Proxy
 from tests.server_process import free_port
 from tests.servers import Redis, start_redis
@@ -59,23 +59,7 @@ def test_a_server_that_cannot_tell(unknown: str, connect: Callable[..., Any]) ->
 def test_a_server_that_is_killed_or_frozen_while_it_is_watched(
     own_server: Redis, connect: Callable[..., Any]
 ) -> None:
-    waiter = connect(own_server.url)
-    with waiter.watch(NAME) as watch:
-        assert waiter.acquire(NAME, "H", "holder", MINUTE)
-        with later(own_server.kill, 0.2):
-            assert took(watch.pause, 5) < 0.3 + SLACK
-        for _ in range(3):
-            assert took(watch.pause, 0.2) < 0.2 + SLACK
-        own_server.restart()
-        with later(lambda: waiter.release(NAME, "H"), 0.5):
-            eventually(lambda: took(watch.pause, 5) > 0.2, 2, 0)  # it listens again
-        assert waiter.acquire(NAME, "H", "holder", MINUTE)
-        own_server.sigstop()
-        for _ in range(2):
-            assert took(watch.pause, 0.3) < 0.3 + SLACK
-        with waiter.watch(NAME) as fresh:
-            assert took(fresh.pause, 0.3) < 0.3 + SLACK
-        own_server.sigcont()
+    outlives(own_server, connect(own_server.url), NAME, MINUTE)
 
 
 def test_nobody_there(connect: Callable[..., Any], proxy: Proxy) -> None:

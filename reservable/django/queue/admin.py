@@ -11,6 +11,7 @@ from django.contrib.admin.utils import flatten_fieldsets
 from django.utils.html import format_html, format_html_join
 from django.utils.timezone import get_current_timezone_name, localtime
 
+from reservable.django.installed import check_templates
 from reservable.django.queue import standing
 from reservable.django.queue.actions import actions_of
 from reservable.queue.options import options_of
@@ -57,6 +58,9 @@ class QueuedAdmin:
         super().__init__(model, admin_site)  # type: ignore[call-arg]
         if self.actions is not None:  # which has none
             self.actions = [*self.actions, *actions_of(model)]
+
+    def check(self: Any, **options: Any) -> list[Any]:
+        return [*super().check(**options), *check_templates(self)]  # type: ignore[misc]
 
     def get_list_display(self: Any, request: Any) -> tuple[Any, ...]:
         shown = ("status", "priority", "queue_until", "attempts", "leased_by", "queue_error")

@@ -128,6 +128,18 @@ def test_a_form_that_is_saved_does_not_touch_the_lease() -> None:
     assert (row.title, row.priority, row.status) == ("new", 5, "succeeded")
 
 
+def test_without_the_app_a_check_says_that_its_templates_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from django.apps import apps
+    from django.contrib import admin
+
+    from tests.django.shop.models import Job
+
+    ours = admin.site._registry[Job]
+    assert ours.check() == []
+    monkeypatch.setattr(apps, "is_installed", lambda name: name != "reservable.django")
+    assert [found.id for found in ours.check() if "reservable" in found.id] == ["reservable.E005"]
+
+
 def test_what_the_queue_has_of_a_row_is_shown_once_and_of_a_new_one_not_at_all() -> None:
     row = jobs().create(title="x")
     client = browser("view_job", "change_job", "add_job")

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from reservable import NotSupported
-from tests.django.project import pointed
-from tests.django.test_testcases import run
+from tests.django.conftest import Twice
 
 pytestmark = pytest.mark.usefixtures("clean")
 
@@ -48,34 +47,10 @@ def body(case: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["default", "postgresql", "mariadb", "memory"])
-def test_in_a_testcase(kind: str, project: Any, request: pytest.FixtureRequest) -> None:
-    from django.test import TestCase
-
-    if kind not in project:
-        request.getfixturevalue(f"{kind}_url")
-
-    class Case(TestCase):
-        databases = {kind}  # noqa: RUF012 - as Django's manual writes it
-        seen_by_one = True
-        test_one = body
-        test_two = body
-
-    with pointed(writes=kind):
-        run(Case)
+def test_in_a_testcase(kind: str, twice: Twice) -> None:
+    twice("TestCase", kind, body, seen_by_one=True)
 
 
 @pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
-def test_in_a_transactiontestcase(kind: str, project: Any, request: pytest.FixtureRequest) -> None:
-    from django.test import TransactionTestCase
-
-    if kind not in project:
-        request.getfixturevalue(f"{kind}_url")
-
-    class Case(TransactionTestCase):
-        databases = {kind}  # noqa: RUF012 - as Django's manual writes it
-        seen_by_one = False
-        test_one = body
-        test_two = body
-
-    with pointed(writes=kind):
-        run(Case)
+def test_in_a_transactiontestcase(kind: str, twice: Twice) -> None:
+    twice("TransactionTestCase", kind, body, seen_by_one=False)
