@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Integer, bindparam, literal_column
 
+from reservable.backends.database import DatabaseBackend
 from reservable.sqlalchemy.candidates import Candidates
 from reservable.sqlalchemy.reading import Reading, steadily
 from reservable.sqlalchemy.shapes import shaped
@@ -17,9 +18,11 @@ SIZE, OFFSET = "reservable_size", "reservable_offset"
 class KeysInOrder:
     """The statement's keys, through the reading that suits the caller's session."""
 
-    def __init__(self, candidates: Candidates, reading: Reading) -> None:
+    def __init__(self, candidates: Candidates, reading: Reading, beside: DatabaseBackend | None) -> None:
         self._candidates = candidates
         self._reading = reading
+        self._beside = beside
+        """The reservations in the same database, whose table the statement may ask for before it is made."""
         self.width = len(candidates.attributes)
         self.bounded = candidates.bounded
 
@@ -33,10 +36,12 @@ class KeysInOrder:
             keys = shaped(
                 connections, self._candidates, ("keys", offset > 0), lambda: self._statement(offset)
             )
-            rows = steadily(lambda: keys.rows(connections, values), connections.dialect)
+            rows = steadily(lambda: keys.rows(connections, values), connections.dialect, self._beside)
         else:
             statement = self._statement(offset)
-            rows = self._reading(lambda connection: connection.execute(statement, values).all())
+            rows = self._reading(
+                lambda connection: connection.execute(statement, values).all(), backend=self._beside
+            )
         return [row[0] for row in rows] if self.width == 1 else [tuple(row)[: self.width] for row in rows]
 
     def _statement(self, offset: int) -> Any:

@@ -45,16 +45,20 @@ class Finding(Taking):
                 "afirst_reserved, atake_reserved or aeach_reserved"
             )
         self.reading = Reading(session, mapper, engine)
+        beside = self.backend if isinstance(self.backend, DatabaseBackend) else None
+        if beside is not None and beside.connections.dialect is not engine.dialect:
+            beside = None  # equal URLs may lead to different places
         if (
-            isinstance(self.backend, DatabaseBackend)
-            and self.backend.connections.dialect is engine.dialect  # equal URLs may lead to different places
+            beside is not None
             and self.candidates.identity.in_sql
             and not self.candidates.alone
             and not self.reading.renames_schemas(self.candidates.statement)
         ):
-            self.search = Beside(self.backend, self.candidates, self.purpose)
+            self.search = Beside(beside, self.candidates, self.purpose)
         else:
-            self.search = InBatches(self.backend, KeysInOrder(self.candidates, self.reading), self.purpose)
+            self.search = InBatches(
+                self.backend, KeysInOrder(self.candidates, self.reading, beside), self.purpose
+            )
 
     def see_through(self, work: Callable[[], T], undo: Callable[[T | None], object]) -> T:
         return self._colour.see_through(work, undo)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import event, exists, select
-from sqlalchemy.orm import ORMExecuteState, aliased, with_loader_criteria
+from sqlalchemy import Engine, event, exists, select
+from sqlalchemy.orm import ORMExecuteState, Session, aliased, with_loader_criteria
 
 from reservable import each_reserved, first_reserved, take_reserved
 from tests.sqlalchemy.finding.models import Author, Comment, Video
@@ -178,3 +179,22 @@ def test_so_they_are_wherever_the_condition_is_said(database: World, way: str):
 
         event.listen(session, "do_orm_execute", narrow)
     assert [video.id for video in each_reserved(session, statement, KEY)] == [1, 2]
+
+
+@pytest.mark.parametrize("way", ["plain", "bounded", "loader criteria"])
+def test_the_table_is_made_for_the_first_statement_that_asks_for_it(
+    any_database_url: str, make_engine: Callable[[str], Engine], way: str
+):
+    engine = make_engine(any_database_url)
+    Video.metadata.create_all(engine)
+    with Session(engine) as session:
+        session.add_all([Video(id=1), Video(id=2)])
+        session.commit()
+        statement = WAITING.where(Video.unreserved(KEY))
+        if way == "bounded":
+            statement = statement.limit(2)
+        elif way == "loader criteria":
+            statement = statement.options(with_loader_criteria(Video, Video.id > 0))
+        found = first_reserved(session, statement, KEY)
+        assert found is not None
+        assert found.id == 1
